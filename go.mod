@@ -1,6 +1,6 @@
 module gettier.dev/gettierd
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/aymanbagabas/go-osc52/v2 v2.0.1 // indirect
