@@ -1,0 +1,79 @@
+// Package shell reads commands and tool calls: which programs a command line
+// runs, with which arguments, and what that does to the system. It parses, it
+// never runs anything, and it looks at no file: the same text gives the same
+// reading everywhere. Whether an action may run is decided in daemon/action and
+// daemon/gate, never here.
+package shell
+
+// Effect is what an action does, weakest first.
+type Effect string
+
+const (
+	ReadOnly    Effect = "read_only"
+	Mutate      Effect = "mutate"
+	Opaque      Effect = "opaque"
+	Destroy     Effect = "destroy"
+	Catastrophe Effect = "catastrophe"
+)
+
+// Rank orders effects; an unknown one ranks as opaque, never as harmless.
+func (e Effect) Rank() int {
+	switch e {
+	case ReadOnly:
+		return 0
+	case Mutate:
+		return 1
+	case Destroy:
+		return 3
+	case Catastrophe:
+		return 4
+	}
+	return 2
+}
+
+// AtLeast reports whether e is as strong as o or stronger.
+func (e Effect) AtLeast(o Effect) bool { return e.Rank() >= o.Rank() }
+
+// Join returns the stronger of two effects; "" is no effect at all.
+func Join(a, b Effect) Effect {
+	if a == "" || b != "" && b.Rank() > a.Rank() {
+		return b
+	}
+	return a
+}
+
+// Command is one program that a command line runs, wrappers resolved.
+type Command struct {
+	Argv     []string // argv[0] is the program's base name as written
+	Wrappers []string // sudo, env, bash -c … outermost first
+	Env      []string // NAME=value words set for it
+	Cwd      string   // directory set before it by cd, "" when unchanged
+	Effect   Effect
+	Rule     string // id of the rule that decided
+	Why      string
+	Dynamic  bool // an argument is known only when it runs
+	Start    int  // byte span in the text that was read
+	End      int
+}
+
+// Reading is what a command line does.
+type Reading struct {
+	Effect   Effect
+	Commands []Command
+	Paths    []string // files written or removed, as spelled
+	Opaque   bool     // some of it cannot be known before it runs
+	Rule     string   // the rule behind Effect
+	Why      string   // one line behind Effect
+}
+
+// Words returns the resolved argv of every simple command.
+func (r Reading) Words() [][]string {
+	out := make([][]string, len(r.Commands))
+	for i := range r.Commands {
+		out[i] = r.Commands[i].Argv
+	}
+	return out
+}
+
+// Read reads a command line as bash would parse it.
+func Read(cmd string) Reading { return Reading{Effect: Opaque, Opaque: true, Why: "not read"} }
