@@ -54,38 +54,43 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"` // "did you mean …"
 }
 
-// Sensor is one approved or pending definition.
+// Sensor is one approved or pending definition. Its JSON form, without what
+// says where it was read, is canonical: Definition writes it, the approval pin
+// stores it, and a field added later must be left out when it is empty.
 type Sensor struct {
-	ID             string
-	Description    string
-	Argv           []Word
-	Cwd            string // project | worktree | config | absolute path
-	Env            []string
-	EnvFrom        string // "" (daemon) | agent
-	Params         []Param
-	Extract        []Extract
-	Effects        Effects
-	Ambient        bool
-	Expect         []Expect
-	Redact         []string
-	RedactAllow    []string
-	TTL            time.Duration
-	Timeout        time.Duration
-	MaxOutputBytes int
-	ExitOK         []int
-	Network        []string // nil = none; ["host"]; or host:port list
-	RunsAs         string
-	Sensitivity    string // public | internal | secret
-	Source         string
-	Deterministic  bool
-	Verifies       []string
-	Judge          []Rule
-	Pos            Pos
+	ID             string        `json:"id"`
+	Description    string        `json:"description,omitempty"`
+	Argv           []Word        `json:"argv"`
+	Cwd            string        `json:"cwd,omitempty"` // "" (project, else the file's directory) | project | worktree | config | absolute path
+	Env            []string      `json:"env,omitempty"`
+	EnvFrom        string        `json:"env_from,omitempty"` // "" (daemon) | agent
+	Params         []Param       `json:"params,omitempty"`
+	Extract        []Extract     `json:"extract"`
+	Effects        Effects       `json:"effects"`
+	Ambient        bool          `json:"ambient,omitempty"`
+	Expect         []Expect      `json:"expect,omitempty"`
+	Redact         []string      `json:"redact,omitempty"`
+	RedactAllow    []string      `json:"redact_allow,omitempty"`
+	TTL            time.Duration `json:"ttl"`
+	Timeout        time.Duration `json:"timeout"`
+	MaxOutputBytes int           `json:"max_output_bytes"`
+	ExitOK         []int         `json:"exit_ok"`
+	Network        []string      `json:"network,omitempty"` // nil = none; ["host"]; or host:port list
+	RunsAs         string        `json:"runs_as,omitempty"`
+	Sensitivity    string        `json:"sensitivity"`      // public | internal | secret
+	Source         string        `json:"source,omitempty"` // origin; the id where none is written
+	Deterministic  bool          `json:"deterministic,omitempty"`
+	Verifies       []string      `json:"verifies,omitempty"`
+	Judge          []Rule        `json:"judge,omitempty"`
+	Pos            Pos           `json:"-"`
 	// Hash is the SHA-256 hex of this definition in canonical form: what the
 	// approval pin compares.
-	Hash string
+	Hash string `json:"-"`
 	// Level is the registry file's level; Level + "/" + ID is the qualified id.
-	Level string
+	Level string `json:"-"`
+	// File is the registry file as given, and Version its registry_version.
+	File    string `json:"-"`
+	Version string `json:"-"`
 }
 
 // Qualified is the id with its file's level in front.
@@ -93,100 +98,104 @@ func (s *Sensor) Qualified() string { return s.Level + "/" + s.ID }
 
 // Word is one argument of a command: literal text and placeholders.
 type Word struct {
-	Text  string // as spelled, placeholders included
-	Parts []WordPart
+	Text  string     `json:"text"` // as spelled, placeholders included
+	Parts []WordPart `json:"parts,omitempty"`
 }
 
 // WordPart is a literal or the name of a parameter.
 type WordPart struct {
-	Literal string
-	Param   string // set: substituted
+	Literal string `json:"literal,omitempty"`
+	Param   string `json:"param,omitempty"` // set: substituted
 }
 
 // Param is a typed parameter.
 type Param struct {
-	Name      string
-	Type      string // path | int | number | bool | enum | string | host | port | identifier
-	Allow     string // glob for path
-	Pattern   string // RE2 for string
-	Default   *string
-	FromClaim string // RE2 with group value
-	AllowDash bool
-	Min, Max  *float64
-	Values    []string // enum
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`              // path | int | number | bool | enum | string | host | port | identifier
+	Allow     string   `json:"allow,omitempty"`   // glob for path
+	Pattern   string   `json:"pattern,omitempty"` // RE2 for string, matched whole
+	Default   *string  `json:"default,omitempty"`
+	FromClaim string   `json:"from_claim,omitempty"` // RE2 with group value
+	AllowDash bool     `json:"allow_dash,omitempty"`
+	Min       *float64 `json:"min,omitempty"`
+	Max       *float64 `json:"max,omitempty"`
+	Values    []string `json:"values,omitempty"` // enum
 }
 
 // Extract is one named value of an output. Exactly one kind is set.
 type Extract struct {
-	Name    string
-	Bare    bool   // bare name: `name value`, `name = value` or `name: value`
-	Regex   string // group value
-	JSON    string // gjson path
-	KV      string
-	Line    string // directive
-	Lines   string // regex, counted
-	Table   *Table
-	Exit    bool
-	Which   string // "" | last | first | all | effective
-	Type    Type
-	Map     map[string]string
-	TypeSet bool // type was written, not defaulted
+	Name    string            `json:"name"`
+	Bare    bool              `json:"bare,omitempty"`  // bare name: `name value`, `name = value` or `name: value`
+	Regex   string            `json:"regex,omitempty"` // group value
+	JSON    string            `json:"json,omitempty"`  // gjson path
+	KV      string            `json:"kv,omitempty"`
+	Line    string            `json:"line,omitempty"`  // directive
+	Lines   string            `json:"lines,omitempty"` // regex, counted
+	Table   *Table            `json:"table,omitempty"`
+	Exit    bool              `json:"exit,omitempty"`
+	Which   string            `json:"which,omitempty"` // "" | last | first | all | effective
+	Type    Type              `json:"type"`
+	Map     map[string]string `json:"map,omitempty"`
+	TypeSet bool              `json:"type_set,omitempty"` // type was written, not defaulted
 }
 
 // Table picks a column of the rows that match Where.
 type Table struct {
-	Column string
-	Where  map[string]string
+	Column string            `json:"column"`
+	Where  map[string]string `json:"where,omitempty"`
 }
 
 // Expect is what an ambient sensor stands guard over.
 type Expect struct {
-	Key      string
-	Operator lemma.Operator
-	Value    string // source text
-	Claim    string
-	Category string
+	Key      string         `json:"key"`
+	Operator lemma.Operator `json:"operator"`
+	Value    string         `json:"value"` // source text
+	Claim    string         `json:"claim"`
+	Category string         `json:"category,omitempty"`
 }
 
 // Rule is a curated judge rule.
 type Rule struct {
-	When     string
-	Unless   string
-	Key      string
-	Type     Type // "" = the extract's
-	Operator lemma.Operator
-	Value    string // source text, may hold {{group}}
-	Negated  bool
-	Examples []Example
-	Pos      Pos
+	When     string         `json:"when"`
+	Unless   string         `json:"unless,omitempty"`
+	Key      string         `json:"key"`
+	Type     Type           `json:"type,omitempty"` // "" = the extract's
+	Operator lemma.Operator `json:"operator"`
+	Value    string         `json:"value"` // source text, may hold {{group}}
+	Negated  bool           `json:"negated,omitempty"`
+	Examples []Example      `json:"examples,omitempty"`
+	Pos      Pos            `json:"-"`
 }
 
 // Example is checked when the registry loads.
 type Example struct {
-	Claim    string
-	Measured string
-	Verdict  string // confirmed | contradicted | inconclusive | skip
-	Pos      Pos
+	Claim    string `json:"claim"`
+	Measured string `json:"measured"`
+	Verdict  string `json:"verdict"` // confirmed | contradicted | inconclusive | skip
+	Pos      Pos    `json:"-"`
 }
 
-// Premise is what an action takes for granted.
+// Premise is what an action takes for granted. Effect is the least effect of an
+// action that it applies to ("" = any): read_only, mutate, opaque, destroy or
+// catastrophe.
 type Premise struct {
-	ID        string
-	Program   string
-	Args      []string
-	Effect    string
-	Claim     string
-	Sensor    string
-	Params    map[string]string
-	Key       string
-	Operator  lemma.Operator
-	Value     string
-	OnFalse   string // hold | correct | deny | annotate
-	OnUnknown string // annotate | hold | release
-	Fires     []string
-	Not       []string
-	Pos       Pos
-	Level     string
+	ID        string            `json:"id"`
+	Program   string            `json:"program"`
+	Args      []string          `json:"args,omitempty"`
+	Effect    string            `json:"effect,omitempty"`
+	Claim     string            `json:"claim"`
+	Sensor    string            `json:"sensor"`
+	Params    map[string]string `json:"params,omitempty"`
+	Key       string            `json:"key"`
+	Operator  lemma.Operator    `json:"operator"`
+	Value     string            `json:"value"`
+	OnFalse   string            `json:"on_false"`   // hold | correct | deny | annotate
+	OnUnknown string            `json:"on_unknown"` // annotate | hold | release
+	Fires     []string          `json:"fires,omitempty"`
+	Not       []string          `json:"not,omitempty"`
+	Pos       Pos               `json:"-"`
+	Level     string            `json:"-"`
+	Hash      string            `json:"-"`
 }
 
 // Value is one extracted, typed value. Problem is "" for a single clear value,
