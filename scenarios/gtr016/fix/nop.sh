@@ -1,0 +1,3 @@
+#!/bin/sh
+# Changes nothing.
+set -eu
