@@ -1,0 +1,329 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+)
+
+// plainWords are values that stand behind secret-sounding keys without being
+// secrets: types, states, schema words, prose.
+var plainWords = wordSet("string str text number int integer boolean bool true false yes no on off null none nil undefined void required optional any object array varchar char bytes byte " +
+	"hidden redacted masked removed omitted filtered sensitive secret secrets token tokens bearer basic digest ntlm negotiate incorrect invalid wrong missing expired empty unset default auto automatic " +
+	"enabled disabled valid failed changed updated rotated reset ok here below above see use using the a an is are was not must should may can will for from with when your my this that it its and or if " +
+	"scram-sha-256 md5 trust peer ident cert plain oauth oauth2 saml ldap kerberos sha256 sha512 bcrypt argon2 argon2id scrypt pbkdf2 hs256 rs256 es256 input field label button prompt manager reset-password forgot-password " +
+	"login logout change create update delete get set new old current test-only unknown n/a na tbd")
+
+// placeholder reports whether v stands for a secret instead of being one.
+func placeholder(v []byte) bool {
+	if len(v) == 0 {
+		return true
+	}
+	switch v[0] {
+	case '$', '<', '{':
+		// ${VAR}, $VAR, $(cmd), <your key>, {{ x }}, {0}. A password may begin
+		// with one of them too, so the rest has to fit.
+		if reference(v) {
+			return true
+		}
+	case '%':
+		if len(v) > 2 && v[len(v)-1] == '%' && allBytes(v[1:len(v)-1], isWord) {
+			return true
+		}
+		if len(v) == 2 && isAlpha(v[1]) {
+			return true
+		}
+	case '@':
+		if len(v) > 2 && v[len(v)-1] == '@' && allBytes(v[1:len(v)-1], isWord) {
+			return true
+		}
+	case '[':
+		if bytes.HasPrefix(v, []byte(markOpen)) {
+			return true
+		}
+		if v[len(v)-1] == ']' && allBytes(v[1:len(v)-1], func(c byte) bool { return isWord(c) || c == ' ' || c == '-' || c == '.' }) {
+			return true
+		}
+	}
+	if bytes.Contains(v, []byte("...")) || bytes.Contains(v, []byte("…")) || bytes.Contains(v, []byte("***")) {
+		return true
+	}
+	if uniform(v) {
+		return true
+	}
+	low := strings.ToLower(string(v[:min(len(v), 128)]))
+	for _, p := range []string{"your-", "your_", "your ", "yourpass", "yoursecret", "yourtoken", "yourapi", "yourkey", "<your", "my-secret-", "insert-", "insert_", "replace", "change-me", "change_me", "changeme", "changeit", "placeholder", "example", "dummy", "redacted", "xxxx", "todo", "fixme", "enter-", "enter_", "enter your"} {
+		if strings.HasPrefix(low, p) {
+			return true
+		}
+	}
+	for _, p := range []string{"xxxxxxxx", "00000000000", "your_api", "your-api", "_here", "-here", "example_", "placeholder", "redacted"} {
+		if strings.Contains(low, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// reference reports whether v, which begins with $, < or {, is a variable, a
+// template or a slot.
+func reference(v []byte) bool {
+	switch {
+	case bytes.HasPrefix(v, []byte("${")), bytes.HasPrefix(v, []byte("$(")), bytes.HasPrefix(v, []byte("{{")), bytes.HasPrefix(v, []byte("<%")), bytes.HasPrefix(v, []byte("$[")):
+		return true
+	case v[0] == '$':
+		return len(v) > 1 && (allBytes(v[1:], isWord) && !mixed(v[1:]) || v[1] == '$')
+	case v[0] == '<':
+		return v[len(v)-1] == '>' || bytes.IndexByte(v, '>') < 0 && allBytes(v[1:], func(c byte) bool { return isAlpha(c) || c == '-' || c == '_' })
+	}
+	return v[len(v)-1] == '}' && len(v) < 40
+}
+
+// mixed: digits as well as both cases, as random strings have and variables
+// have not.
+func mixed(v []byte) bool {
+	var d, u, l bool
+	for _, c := range v {
+		d, u, l = d || isDigit(c), u || isUpper(c), l || isLower(c)
+	}
+	return d && u && l
+}
+
+// uniform: one or two different bytes all along, such as xxxx, **** or ......
+func uniform(v []byte) bool {
+	if len(v) < 3 {
+		return false
+	}
+	for _, c := range v[1:] {
+		if c != v[0] && !(v[0]|0x20 == c|0x20 && isAlpha(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+func allBytes(v []byte, ok func(byte) bool) bool {
+	for _, c := range v {
+		if !ok(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// literal decides whether v, found behind key, is a secret that is written
+// out. Everything that refers to one (a variable, a call, a path, a type) is
+// not: taking it away would only hide how the program works.
+func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight bool) bool {
+	if len(v) < 3 || placeholder(v) {
+		return false
+	}
+	low := strings.ToLower(string(v[:min(len(v), 64)]))
+	if plainWords[low] || strings.EqualFold(string(key), string(v)) {
+		return false
+	}
+	if pathLike(v) || address(low) {
+		return false
+	}
+	letters, digits, others, spaces := kinds(v)
+	if !quoted {
+		// Code: calls, members, subscripts.
+		if v[len(v)-1] == '(' || bytes.HasSuffix(v, []byte("()")) || callLike(v) {
+			return false
+		}
+		if digits == 0 && memberLike(v) {
+			return false
+		}
+	}
+	switch st {
+	case strong:
+		if spaces > 0 {
+			// A sentence: "Password must have 8 characters".
+			return quoted && spaces < 4 && (digits > 0 || others > spaces) && o != opComma
+		}
+		if o == opComma && !quoted {
+			return false
+		}
+		if digits == 0 && others == 0 {
+			// Only letters: a variable, a word, or a weak password.
+			if !quoted && (!tight || next == ')' || next == ',' || o == opColon && !endOfLine(next) || nameOfSecret(low)) {
+				return entropy(v) >= 3.5 && len(v) >= 12 && bothCases(v)
+			}
+			if quoted && (o == opColon || o == opComma) && (nameOfSecret(low) || len(v) < 6) {
+				return false
+			}
+			return !nameOfSecret(low)
+		}
+		if digits == 0 && identifierLike(v) && nameOfSecret(low) {
+			return false
+		}
+		return letters+digits+others >= 3
+	case medium:
+		if spaces > 0 || len(v) < 8 {
+			return false
+		}
+		if digits == 0 {
+			// my-tls-secret, kubernetes.io/tls, user_token: names of things.
+			if identifierLike(v) || others > 0 && letters > 0 && !bothCases(v) {
+				return others > 0 && len(v) >= 12 && entropy(v) >= 3.8 && !identifierLike(v)
+			}
+			return len(v) >= 14 && bothCases(v) && entropy(v) >= 3.4
+		}
+		if allDigits := letters == 0 && others == 0; allDigits {
+			return quoted && len(v) >= 14 || tight && len(v) >= 14
+		}
+		if wordsWithNumber(v) {
+			return false
+		}
+		if letters == 0 && o == opColon && !quoted {
+			return false
+		}
+		return entropy(v) >= 2.7
+	case weak:
+		if spaces > 0 || len(v) < 16 || digits == 0 || letters == 0 || wordsWithNumber(v) {
+			return false
+		}
+		if hexOnly(v) && !mixedHexKey(key) {
+			return false
+		}
+		return entropy(v) >= 3.3
+	}
+	return false
+}
+
+// mixedHexKey: behind an unclear name a bare hash is more often a digest.
+func mixedHexKey(key []byte) bool {
+	low := strings.ToLower(string(key))
+	for _, w := range []string{"secret", "token", "apikey", "api_key", "private", "password"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func hexOnly(v []byte) bool {
+	return allBytes(v, func(c byte) bool { return isHex(c) || c == '-' })
+}
+
+func kinds(v []byte) (letters, digits, others, spaces int) {
+	for _, c := range v {
+		switch {
+		case isAlpha(c) || c >= 0x80:
+			letters++
+		case isDigit(c):
+			digits++
+		case isBlank(c):
+			spaces++
+		default:
+			others++
+		}
+	}
+	return
+}
+
+func endOfLine(c byte) bool { return c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '&' || c == ';' }
+
+func bothCases(v []byte) bool {
+	var u, l bool
+	for _, c := range v {
+		u, l = u || isUpper(c), l || isLower(c)
+	}
+	return u && l
+}
+
+// nameOfSecret: password=user_password, token: accessToken name another
+// variable.
+func nameOfSecret(low string) bool {
+	for _, w := range []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "credential", "pwd"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// identifierLike: letters and separators only.
+func identifierLike(v []byte) bool {
+	return allBytes(v, func(c byte) bool { return isAlpha(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == ':' })
+}
+
+// memberLike: a.b, a->b, a::b, a[b], !a.
+func memberLike(v []byte) bool {
+	dots := 0
+	for i, c := range v {
+		switch {
+		case isWord(c) || c == '!' && i == 0:
+		case c == '.' && i > 0 && i+1 < len(v), c == '[' || c == ']' || c == '>' || c == ':' || c == '?' || c == '-':
+			dots++
+		case c == '\'' || c == '"':
+		default:
+			return false
+		}
+	}
+	return dots > 0
+}
+
+// callLike: os.Getenv("X"), env('X'), hash(pw).
+func callLike(v []byte) bool {
+	i := bytes.IndexByte(v, '(')
+	return i > 1 && allBytes(v[:i], func(c byte) bool { return isWord(c) || c == '.' || c == ':' || c == '>' || c == '-' || c == '!' }) && isAlpha(v[i-1])
+}
+
+func pathLike(v []byte) bool {
+	for _, p := range []string{"/", "./", "../", "~/", "C:\\", "file:"} {
+		if bytes.HasPrefix(v, []byte(p)) {
+			// A base64 secret may begin with a slash.
+			return p != "/" || len(v) < 24 || !mixed(v) || bytes.Count(v, []byte("/")) > 1 && entropy(v) < 4.2
+		}
+	}
+	return false
+}
+
+// address: a URL without credentials of its own, an ARN, a reference to a vault.
+func address(low string) bool {
+	for _, p := range []string{"http://", "https://", "arn:", "vault:", "projects/", "ref:", "secretref:", "op://", "sops:", "enc[", "ssm:", "kms:", "env:", "process.env", "os.environ", "system.getenv", "sha256:", "sha512-", "data:"} {
+		if strings.HasPrefix(low, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// wordsWithNumber: nginx-tls-2, step1_token, 2024-01-31, 10.0.0.1, v1beta1:
+// words or numbers with separators, as names, dates and addresses are.
+func wordsWithNumber(v []byte) bool {
+	if len(v) > 40 {
+		return false
+	}
+	run, change := 0, 0
+	for i, c := range v {
+		if !isAlnum(c) && c != '-' && c != '_' && c != '.' && c != ':' && c != '/' {
+			return false
+		}
+		if isUpper(c) && i > 0 && isAlnum(v[i-1]) && !isUpper(v[i-1]) {
+			change++
+		}
+		if i > 0 && isDigit(c) != isDigit(v[i-1]) && isAlnum(c) && isAlnum(v[i-1]) {
+			change++
+		}
+		if isAlpha(c) {
+			run++
+		}
+	}
+	seps := 0
+	for _, c := range v {
+		if !isAlnum(c) {
+			seps++
+		}
+	}
+	return seps > 0 && change <= 1 && len(v)/(seps+1) <= 9
+}

@@ -1,0 +1,386 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+)
+
+// url finds credentials before the @ of a URL. The password ends at the last
+// @ that a host follows, since people do not escape what they should.
+func (s *scan) url(start, end int) {
+	t := s.text
+	if start == 0 || !isAlnum(t[start-1]) {
+		return
+	}
+	stop, slash := end, -1
+	for stop < len(t) && stop-end < 2048 {
+		c := t[stop]
+		if isBlank(c) || c == '"' || c == '\'' || c == '`' || c == '<' || c == '>' || c == '\\' {
+			break
+		}
+		if slash < 0 && (c == '/' || c == '?' || c == '#') {
+			slash = stop
+		}
+		stop++
+	}
+	auth := stop
+	if slash >= 0 {
+		auth = slash
+	}
+	at := bytes.LastIndexByte(t[end:auth], '@')
+	if at < 0 {
+		// The password itself may hold / ? or #: then a colon stands before
+		// them, no port number, and a host follows a later @.
+		colon := bytes.IndexByte(t[end:auth], ':')
+		if slash < 0 || colon < 0 || allBytes(t[end+colon+1:auth], isDigit) {
+			return
+		}
+		at = bytes.LastIndexByte(t[end:stop], '@')
+		if at < 0 || !hostAhead(t[end+at+1:stop]) {
+			return
+		}
+	}
+	info := t[end : end+at]
+	colon := bytes.IndexByte(info, ':')
+	if colon < 0 {
+		// https://TOKEN@host
+		if len(info) >= 16 && telling(info) && !placeholder(info) && entropy(info) >= 3 {
+			s.add(end, end+at, "url-userinfo")
+		}
+		return
+	}
+	if pw := info[colon+1:]; len(pw) > 0 && !placeholder(pw) {
+		s.add(end+colon+1, end+at, "url-userinfo")
+	} else if len(pw) == 0 && len(info) > 17 && telling(info) {
+		s.add(end, end+colon, "url-userinfo") // TOKEN:@host
+	} else if strings.EqualFold(string(pw), "x-oauth-basic") {
+		s.add(end, end+colon, "url-userinfo")
+	}
+}
+
+func hostAhead(t []byte) bool {
+	i := 0
+	for i < len(t) && (isAlnum(t[i]) || t[i] == '.' || t[i] == '-') {
+		i++
+	}
+	if i == 0 {
+		return false
+	}
+	return i == len(t) || t[i] == ':' || t[i] == '/' || t[i] == '?' || t[i] == ',' || t[i] == ';'
+}
+
+// authorization finds what follows a scheme, with or without its header.
+func (s *scan) authorization(start, end int) {
+	t := s.text
+	word := strings.ToLower(string(t[start:end]))
+	if start > 0 && (isAlnum(t[start-1]) && word != "bearer" || t[start-1] == '_') {
+		return
+	}
+	i := end
+	header := word == "authorization"
+	if header {
+		for n := 0; n < 6 && i < len(t) && (t[i] == '"' || t[i] == '\'' || t[i] == '\\' || t[i] == ':' || t[i] == '=' || t[i] == ' ' || t[i] == '\t' || t[i] == ','); n++ {
+			i++
+		}
+		if i == end || bytes.IndexAny(t[end:i], ":=, ") < 0 {
+			return
+		}
+		ss := i
+		for i < len(t) && (isAlpha(t[i]) || t[i] == '-') {
+			i++
+		}
+		scheme := strings.ToLower(string(t[ss:i]))
+		switch {
+		case scheme == "bearer" || scheme == "basic" || scheme == "negotiate":
+			return // those have keywords of their own and come next
+		case (scheme == "token" || scheme == "apikey" || scheme == "key" || scheme == "ntlm" || scheme == "api-key") && i < len(t) && t[i] == ' ':
+		case i < len(t) && t[i] == ' ':
+			return // a scheme we do not know, or prose
+		default:
+			i = ss // the bare credential
+		}
+	} else if word == "bearer" && (i >= len(t) || t[i] != ' ' && t[i] != ':' && t[i] != '=') {
+		return
+	}
+	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == ':' || t[i] == '=' || t[i] == '"' || t[i] == '\''); n++ {
+		i++
+	}
+	e := i
+	for e < len(t) && e-i < valueMost && (isAlnum(t[e]) || strings.IndexByte("-._~+/=:|!@#$%^&*", t[e]) >= 0) {
+		e++
+	}
+	for e > i && (t[e-1] == '.' || t[e-1] == ':' || t[e-1] == ',') {
+		e--
+	}
+	v := t[i:e]
+	if len(v) < 6 || placeholder(v) {
+		return
+	}
+	named := header || precededBy(t, start, "authorization")
+	letters, digits, others, _ := kinds(v)
+	switch word {
+	case "basic ", "negotiate ":
+		if plain, ok := decode(v); ok && (word == "negotiate " || bytes.IndexByte(plain, ':') > 0 && printable(plain)) {
+			s.add(i, e, map[bool]string{true: "basic-auth", false: "authorization"}[word == "basic "])
+		} else if named && len(v) >= 8 && digits > 0 {
+			s.add(i, e, "basic-auth")
+		}
+		return
+	}
+	if named {
+		if digits > 0 || others > 0 && letters > 0 && len(v) >= 8 && !identifierLike(v) || len(v) >= 16 && bothCases(v) {
+			s.add(i, e, "authorization")
+		}
+		return
+	}
+	if len(v) >= 16 && digits > 0 && letters > 0 && entropy(v) >= 3 && !wordsWithNumber(v) || len(v) >= 24 && bothCases(v) && entropy(v) >= 3.8 && !memberLike(v) {
+		s.add(i, e, "authorization")
+	}
+}
+
+func precededBy(t []byte, at int, word string) bool {
+	lo := max(0, at-len(word)-8)
+	return strings.Contains(strings.ToLower(string(t[lo:at])), word)
+}
+
+func decode(v []byte) ([]byte, bool) {
+	v = bytes.TrimRight(v, "=")
+	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(v)))
+	enc := base64.RawStdEncoding
+	if bytes.ContainsAny(v, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	n, err := enc.Decode(out, v)
+	return out[:n], err == nil && n > 0
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < 0x20 && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// cookie masks the values of cookies that carry a session.
+func (s *scan) cookie(start, end int) {
+	t := s.text
+	i := end
+	stop := i
+	for stop < len(t) && stop-i < valueMost && t[stop] != '\n' && t[stop] != '\r' {
+		stop++
+	}
+	for i < stop {
+		eq := bytes.IndexByte(t[i:stop], '=')
+		if eq < 0 {
+			return
+		}
+		name := bytes.Trim(t[i:i+eq], " \"';:,")
+		a := i + eq + 1
+		b := a
+		for b < stop && t[b] != ';' && t[b] != ' ' && t[b] != '"' && t[b] != '\'' && t[b] != '\\' {
+			b++
+		}
+		if v := t[a:b]; sessionCookie(name) && len(v) >= 8 && !placeholder(v) && !plainWords[strings.ToLower(string(v))] {
+			s.add(a, b, "cookie")
+		}
+		i = b + 1
+	}
+}
+
+func sessionCookie(name []byte) bool {
+	low := strings.ToLower(string(name))
+	for _, w := range []string{"sess", "sid", "token", "auth", "jwt", "csrf", "xsrf", "remember", "secret", "login"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// userFlag reads -u user:password as curl and its kin take it. Containers and
+// file owners use the same flag for uid:gid and user:group.
+func (s *scan) userFlag(start, end int) {
+	t := s.text
+	if start > 0 && !isBlank(t[start-1]) && t[start-1] != '"' && t[start-1] != '\'' && t[start-1] != '[' {
+		return
+	}
+	i := end
+	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == '=' || t[i] == ',' && n > 0 || t[i] == '"' && n < 2); n++ {
+		i++
+	}
+	if i >= len(t) {
+		return
+	}
+	var q byte
+	if t[i] == '"' || t[i] == '\'' {
+		q = t[i]
+		i++
+	} else if i > 0 && (t[i-1] == '"') {
+		q = '"'
+	}
+	colon, e := -1, i
+	for e < len(t) && e-i < 512 && t[e] != '\n' {
+		if q != 0 && t[e] == q || q == 0 && (isBlank(t[e]) || t[e] == '"' || t[e] == '\'') {
+			break
+		}
+		if t[e] == ':' && colon < 0 {
+			colon = e
+		}
+		e++
+	}
+	if colon < 0 || colon == i && q == 0 {
+		return
+	}
+	user, pw := t[i:colon], t[colon+1:e]
+	if len(pw) < 2 || placeholder(pw) || allBytes(pw, isDigit) && allBytes(user, isDigit) || bytes.Equal(user, pw) || bytes.IndexByte(user, '/') >= 0 || bytes.HasPrefix(pw, []byte("//")) {
+		return
+	}
+	line := t[max(0, start-400):start]
+	if n := bytes.LastIndexByte(line, '\n'); n >= 0 {
+		line = line[n:]
+	}
+	for _, w := range []string{"docker", "podman", "kubectl", "compose", "chown", "install ", "nerdctl", "sudo -u", "crictl"} {
+		if bytes.Contains(line, []byte(w)) {
+			return
+		}
+	}
+	if !bytes.Contains(line, []byte("curl")) && digitsIn(pw) == 0 && identifierLike(pw) && len(pw) < 12 {
+		return
+	}
+	s.add(colon+1, e, "user-flag")
+}
+
+func digitsIn(v []byte) int {
+	_, d, _, _ := kinds(v)
+	return d
+}
+
+// pem takes the body of a private key block; the frame stays, so that people
+// see what was there. A block without its end is taken to the last line that
+// looks like base64.
+func (s *scan) pem(start, end int) {
+	t := s.text
+	stop := min(len(t), end+96)
+	head := bytes.Index(t[end:stop], []byte("-----"))
+	if head < 0 {
+		return
+	}
+	label := strings.ToUpper(string(t[end : end+head]))
+	if !strings.Contains(label, "PRIVATE KEY") {
+		return
+	}
+	a := end + head + 5
+	b := a
+	for b < len(t) && b-a < 64<<10 {
+		c := t[b]
+		if c == '-' && bytes.HasPrefix(t[b:], []byte("-----")) {
+			break
+		}
+		if !isAlnum(c) && !isBlank(c) && strings.IndexByte("+/=\\,:-;\"'()", c) < 0 {
+			break
+		}
+		b++
+	}
+	closed := bytes.HasPrefix(t[b:min(len(t), b+8)], []byte("-----"))
+	if !closed {
+		// Text may follow: only lines that are all base64 count.
+		b = base64Lines(t, a, b)
+	}
+	for a < b && (isBlank(t[a]) || t[a] == '\\' && a+1 < b && (t[a+1] == 'n' || t[a+1] == 'r')) {
+		if t[a] == '\\' {
+			a++
+		}
+		a++
+	}
+	for b > a && (isBlank(t[b-1]) || t[b-1] == '"' || t[b-1] == '\'' || t[b-1] == ',') {
+		b--
+	}
+	for b-2 >= a && t[b-2] == '\\' && (t[b-1] == 'n' || t[b-1] == 'r') {
+		b -= 2
+	}
+	if b-a < 24 || placeholder(t[a:b]) {
+		return
+	}
+	s.add(a, b, "private-key")
+}
+
+func base64Lines(t []byte, a, b int) int {
+	end := a
+	for i := a; i < b; {
+		j := i
+		for j < b && t[j] != '\n' {
+			j++
+		}
+		line := bytes.TrimSpace(t[i:j])
+		if len(line) > 0 {
+			if !allBytes(line, func(c byte) bool { return isAlnum(c) || strings.IndexByte("+/=\\", c) >= 0 }) || len(line) < 16 && j < b {
+				break
+			}
+			end = j
+		}
+		i = j + 1
+	}
+	return end
+}
+
+// kubernetesSecret masks the data of a manifest of kind Secret.
+func (s *scan) kubernetesSecret(_, end int) {
+	t := s.text
+	i := end
+	for i < len(t) && (t[i] == ' ' || t[i] == '"' || t[i] == '\'') {
+		i++
+	}
+	if !bytes.HasPrefix(t[i:], []byte("Secret")) || i+6 < len(t) && isWord(t[i+6]) {
+		return
+	}
+	// The document: between --- lines.
+	lo, hi := 0, len(t)
+	if n := bytes.LastIndex(t[:i], []byte("\n---")); n >= 0 {
+		lo = n
+	}
+	if n := bytes.Index(t[i:], []byte("\n---")); n >= 0 {
+		hi = i + n
+	}
+	lo, hi = max(lo, i-(64<<10)), min(hi, i+(64<<10))
+	for at := lo; at < hi; {
+		line, next := cutLine(t, at, hi)
+		at = next
+		name := bytes.TrimSpace(line)
+		if !bytes.Equal(name, []byte("data:")) && !bytes.Equal(name, []byte("stringData:")) {
+			continue
+		}
+		depth := len(line) - len(bytes.TrimLeft(line, " "))
+		for at < hi {
+			row, next := cutLine(t, at, hi)
+			trimmed := bytes.TrimLeft(row, " ")
+			if len(bytes.TrimSpace(row)) > 0 && len(row)-len(trimmed) <= depth {
+				break
+			}
+			if c := bytes.IndexByte(row, ':'); c > 0 {
+				v := bytes.Trim(row[c+1:], " \t\r")
+				va := at + c + 1 + bytes.Index(row[c+1:], v)
+				vb := va + len(v)
+				if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') && v[len(v)-1] == v[0] {
+					va, vb = va+1, vb-1
+				}
+				if w := t[va:vb]; len(w) >= 4 && w[0] != '|' && w[0] != '>' && w[0] != '{' && !placeholder(w) {
+					s.add(va, vb, "kubernetes-secret")
+				}
+			} else if v := bytes.TrimSpace(row); len(v) >= 8 && allBytes(v, func(c byte) bool { return isAlnum(c) || c == '+' || c == '/' || c == '=' }) {
+				va := at + bytes.Index(row, v)
+				s.add(va, va+len(v), "kubernetes-secret")
+			}
+			at = next
+		}
+	}
+}
+
+func cutLine(t []byte, at, hi int) ([]byte, int) {
+	if n := bytes.IndexByte(t[at:hi], '\n'); n >= 0 {
+		return t[at : at+n], at + n + 1
+	}
+	return t[at:hi], hi
+}

@@ -1,0 +1,18 @@
+package redact
+
+import "testing"
+
+func TestSmoke(t *testing.T) {
+	e := New()
+	for _, s := range []string{
+		"DATABASE_URL=postgres://admin:575^YX^8XM5mSL@db.internal:5432/app", "redis://:575^YX^8XM5mSL@db.internal:6379/0", `{"a":"password=abc123x\nfoo","password":"hunter2"}`,
+	} {
+		out, hits := e.String(s)
+		t.Log(out, hits)
+		if len(hits) == 0 {
+			t.Errorf("nothing found in %q", s)
+		}
+	}
+	out, hits := e.JSON([]byte(`{"a":"password=abc123x\nfoo","password":"hunter2"}`))
+	t.Logf("%s %v", out, hits)
+}

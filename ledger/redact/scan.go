@@ -1,0 +1,193 @@
+package redact
+
+import (
+	"bytes"
+	"math"
+	"sync"
+)
+
+// matcher finds secrets by where they stand. Each has keywords of its own and
+// looks only round them.
+type matcher struct {
+	keywords []string
+	match    func(s *scan, start, end int)
+}
+
+var matchers = []matcher{
+	{keywords: secretWords(), match: (*scan).keyValue},
+	{keywords: []string{"://"}, match: (*scan).url},
+	{keywords: []string{"bearer", "basic ", "authorization", "negotiate "}, match: (*scan).authorization},
+	{keywords: []string{"cookie:", `cookie":`}, match: (*scan).cookie},
+	{keywords: []string{"-u", "--user", "--proxy-user"}, match: (*scan).userFlag},
+	{keywords: []string{"-----begin"}, match: (*scan).pem},
+	{keywords: []string{"kind:"}, match: (*scan).kubernetesSecret},
+}
+
+// extraRules are the ids that matchers use.
+var extraRules = []string{
+	"password", "secret", "url-userinfo", "authorization", "basic-auth", "cookie", "user-flag", "private-key", "base64", "kubernetes-secret", "repeated",
+}
+
+var ruleNames = sync.OnceValue(func() map[string]bool {
+	m := make(map[string]bool)
+	for _, r := range extraRules {
+		m[r] = true
+	}
+	for i := range tokenRules {
+		m[tokenRules[i].id] = true
+	}
+	return m
+})
+
+func knownRule(id string) bool { return ruleNames()[id] }
+
+// scan is one pass over one text.
+type scan struct {
+	e     *Engine
+	text  []byte
+	spans []found
+	done  []int // per rule: where its windows have been searched to
+	depth int   // of base64 inside base64
+	kvEnd int   // end of the last key looked at, so that SECRET_TOKEN is one key
+}
+
+func (s *scan) add(start, end int, rule string) {
+	if start < end {
+		s.spans = append(s.spans, found{start, end, rule})
+	}
+}
+
+// find returns the spans of one pass, in order and disjoint.
+func (e *Engine) find(text []byte) []found {
+	return e.findAt(text, 0)
+}
+
+func (e *Engine) findAt(text []byte, depth int) []found {
+	s := &scan{e: e, text: text, depth: depth}
+	e.auto.run(text, func(end int, words []hitword) {
+		for _, w := range words {
+			if w.do.rule < 0 {
+				w.do.match(s, end-w.length, end)
+				continue
+			}
+			if s.done == nil {
+				s.done = make([]int, len(tokenRules))
+			}
+			s.token(w.do.rule, end-w.length, end)
+		}
+	})
+	if depth < maxDepth {
+		s.encoded()
+	}
+	if len(s.spans) == 0 {
+		return nil
+	}
+	out := settle(text, s.spans)
+	if depth == 0 {
+		out = settle(text, s.repeated(out))
+	}
+	return out
+}
+
+const (
+	repeatMin  = 8
+	repeatMost = 64
+)
+
+// repeated adds the other places of secrets that were found by their context:
+// the same password is no less secret where nothing names it.
+func (s *scan) repeated(spans []found) []found {
+	n := len(spans)
+	var seen [][]byte
+	for _, f := range spans[:n] {
+		secret := s.text[f.start:f.end]
+		if len(secret) < repeatMin || len(secret) > 512 || !telling(secret) || len(seen) >= repeatMost {
+			continue
+		}
+		if containsBytes(seen, secret) {
+			continue
+		}
+		seen = append(seen, secret)
+		for at := 0; ; {
+			i := bytes.Index(s.text[at:], secret)
+			if i < 0 {
+				break
+			}
+			at += i
+			if !covered(spans[:n], at, at+len(secret)) {
+				spans = append(spans, found{at, at + len(secret), "repeated"})
+			}
+			at += len(secret)
+		}
+	}
+	return spans
+}
+
+func containsBytes(set [][]byte, b []byte) bool {
+	for _, s := range set {
+		if bytes.Equal(s, b) {
+			return true
+		}
+	}
+	return false
+}
+
+func covered(spans []found, start, end int) bool {
+	for _, f := range spans {
+		if f.start < end && start < f.end {
+			return true
+		}
+	}
+	return false
+}
+
+// telling reports whether b is unlikely to occur by chance: letters mixed with
+// digits or signs, not a word and not a path.
+func telling(b []byte) bool {
+	var letter, other bool
+	for _, c := range b {
+		switch {
+		case isAlpha(c):
+			letter = true
+		case c == '/' || c == '.' || c == '-' || c == '_' || isBlank(c):
+		default:
+			other = true
+		}
+	}
+	return letter && other && entropy(b) >= 2.5
+}
+
+// entropy is Shannon's, in bits per byte.
+func entropy(b []byte) float64 {
+	if len(b) == 0 {
+		return 0
+	}
+	var n [256]int
+	for _, c := range b {
+		n[c]++
+	}
+	e, total := 0.0, float64(len(b))
+	for _, k := range n {
+		if k > 0 {
+			p := float64(k) / total
+			e -= p * math.Log2(p)
+		}
+	}
+	return e
+}
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isAlpha(c byte) bool { return isLower(c) || isUpper(c) }
+func isAlnum(c byte) bool { return isAlpha(c) || isDigit(c) }
+func isWord(c byte) bool  { return isAlnum(c) || c == '_' }
+func isHex(c byte) bool   { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == 0 }
+
+func cmpOr(a, b int) int {
+	if a != 0 {
+		return a
+	}
+	return b
+}
