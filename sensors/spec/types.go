@@ -208,6 +208,7 @@ type Value struct {
 	All     []string // every value found, when which: all or ambiguous
 	Which   string   // all = every value must agree
 	Place   string   // file:line where the output says so
+	Places  []string // beside All: where each of them stands
 	Problem string
 }
 
