@@ -1,0 +1,353 @@
+// Package ipctest is a Backend in memory for tests of the socket and of what
+// talks to it. It keeps the contract of ipcserver.Backend, with a chain that
+// only links (no tree, no signature). Nothing but tests may import it.
+package ipctest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/ipc/ipcserver"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// Backend holds what a test puts into its fields before the server starts;
+// afterwards only through its methods.
+type Backend struct {
+	St        ipc.Status
+	FactRows  []lemma.Fact
+	HoldRows  []lemma.Hold
+	TurnRows  []ipc.Turn
+	BlockRows map[string][]ipc.Block // by turn
+	SensorSet []ipc.Sensor
+	Diffs     map[string]ipc.SensorDiff // by qualified id
+	Tries     map[string]ipc.SensorTried
+	Roots     []ipc.Project
+	Cfg       ipc.Config
+	Blobs     map[string][]byte
+	Broken    error // what every call then returns
+
+	mu      sync.Mutex
+	entries []ipc.Entry
+	grew    chan struct{}
+	people  []lemma.Answerer // who made a person's call, in order
+}
+
+var _ ipcserver.Backend = (*Backend)(nil)
+
+// New is an empty backend whose chain has its first entry.
+func New() *Backend {
+	b := &Backend{grew: make(chan struct{}), BlockRows: map[string][]ipc.Block{}, Diffs: map[string]ipc.SensorDiff{},
+		Tries: map[string]ipc.SensorTried{}, Blobs: map[string][]byte{}}
+	b.Append("", lemma.ChainOpened{Contract: lemma.Contract, Origin: "gettier.dev/log/0011223344556677", Version: "test", Format: 1})
+	return b
+}
+
+// Append adds an entry and returns its sequence number.
+func (b *Backend) Append(turn string, body lemma.Body) uint64 {
+	raw, err := ipc.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("ipctest: marshal %s: %v", body.Kind(), err)) // a test's own value
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seq := uint64(len(b.entries))
+	prev := strings.Repeat("0", 64)
+	if seq > 0 {
+		last, err := ipc.Marshal(b.entries[seq-1])
+		if err != nil {
+			panic(fmt.Sprintf("ipctest: marshal entry: %v", err))
+		}
+		sum := sha256.Sum256(append([]byte{0}, last...))
+		prev = hex.EncodeToString(sum[:])
+	}
+	b.entries = append(b.entries, ipc.Entry{V: 1, Seq: seq, TS: fmt.Sprintf("2026-01-02T03:04:%02d.%09dZ", seq/1000%60, seq%1000*1_000_000),
+		Kind: string(body.Kind()), Tenant: "local", Turn: turn, Prev: prev, Body: raw})
+	close(b.grew)
+	b.grew = make(chan struct{})
+	return seq
+}
+
+// People is who made a person's call so far.
+func (b *Backend) People() []lemma.Answerer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.people)
+}
+
+func (b *Backend) Status(context.Context) (ipc.Status, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st := b.St
+	st.Chain.Size = uint64(len(b.entries))
+	return st, b.Broken
+}
+
+func (b *Backend) Head(context.Context) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return uint64(len(b.entries)) - 1, b.Broken
+}
+
+func (b *Backend) head() uint64 { return uint64(len(b.entries)) - 1 }
+
+func (b *Backend) Watch(ctx context.Context, since *uint64) iter.Seq2[ipc.Entry, error] {
+	return func(yield func(ipc.Entry, error) bool) {
+		b.mu.Lock()
+		at := uint64(len(b.entries))
+		if since != nil {
+			at = *since + 1
+		}
+		b.mu.Unlock()
+		for {
+			b.mu.Lock()
+			var batch []ipc.Entry
+			if at < uint64(len(b.entries)) {
+				batch = slices.Clone(b.entries[at:])
+			}
+			grew := b.grew
+			b.mu.Unlock()
+			for _, e := range batch {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			at += uint64(len(batch))
+			if len(batch) > 0 {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-grew:
+			}
+		}
+	}
+}
+
+func (b *Backend) Entries(_ context.Context, from uint64, limit int) (ipc.List[ipc.Entry], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := ipc.List[ipc.Entry]{AsOfSeq: b.head()}
+	if from < uint64(len(b.entries)) {
+		l.Items = slices.Clone(b.entries[from:min(uint64(len(b.entries)), from+uint64(limit))])
+	}
+	return l, b.Broken
+}
+
+func (b *Backend) Checkpoint(context.Context) ([]byte, error) {
+	return []byte("gettier.dev/log/0011223344556677\n1\nAAAA\n\n"), b.Broken
+}
+
+func (b *Backend) Verify(ctx context.Context, progress func(done, total uint64)) (ipc.Verification, error) {
+	b.mu.Lock()
+	n := uint64(len(b.entries))
+	b.mu.Unlock()
+	progress(n, n)
+	return ipc.Verification{OK: true, Entries: n, Root: strings.Repeat("ab", 32), Origin: "gettier.dev/log/0011223344556677", Checkpoints: 1, DurationMS: 1}, b.Broken
+}
+
+func (b *Backend) Blob(_ context.Context, sum string) ([]byte, error) {
+	v, ok := b.Blobs[sum]
+	if !ok {
+		return nil, fmt.Errorf("blob %s: %w", sum, ipcserver.ErrNotFound)
+	}
+	return v, nil
+}
+
+// cut pages rows by a cursor that is the next index.
+func cut[T any](asOf uint64, rows []T, p ipc.Page, keep func(T) bool) ipc.List[T] {
+	at := 0
+	if p.Cursor != "" {
+		if _, err := fmt.Sscanf(p.Cursor, "%d", &at); err != nil || at < 0 {
+			at = 0
+		}
+	}
+	l := ipc.List[T]{AsOfSeq: asOf}
+	for i := at; i < len(rows); i++ {
+		if !keep(rows[i]) {
+			continue
+		}
+		if len(l.Items) == p.Limit {
+			l.NextCursor = fmt.Sprint(i)
+			break
+		}
+		l.Items = append(l.Items, rows[i])
+	}
+	return l
+}
+
+func is(want, got string) bool { return want == "" || want == got }
+
+func (b *Backend) Facts(_ context.Context, q ipc.FactQuery) (ipc.List[lemma.Fact], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cut(b.head(), b.FactRows, q.Page, func(f lemma.Fact) bool {
+		return is(q.Scope, f.Scope) && is(q.Status, string(f.Status)) && is(q.Provenance, string(f.Provenance)) &&
+			strings.Contains(f.Claim+f.Subject+f.Key+f.Value, q.Text)
+	}), b.Broken
+}
+
+func find[T any](rows []T, what, id string, of func(T) string) (T, error) {
+	for _, r := range rows {
+		if of(r) == id {
+			return r, nil
+		}
+	}
+	var zero T
+	return zero, fmt.Errorf("%s %s: %w", what, id, ipcserver.ErrNotFound)
+}
+
+func (b *Backend) Fact(_ context.Context, id string) (lemma.Fact, error) {
+	return find(b.FactRows, "fact", id, func(f lemma.Fact) string { return f.ID })
+}
+
+func (b *Backend) Holds(_ context.Context, q ipc.HoldQuery) (ipc.List[lemma.Hold], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cut(b.head(), b.HoldRows, q.Page, func(h lemma.Hold) bool { return is(q.State, string(h.State)) }), b.Broken
+}
+
+func (b *Backend) Hold(_ context.Context, id string) (lemma.Hold, error) {
+	return find(b.HoldRows, "hold", id, func(h lemma.Hold) string { return h.ID })
+}
+
+func (b *Backend) Turns(_ context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cut(b.head(), b.TurnRows, q.Page, func(t ipc.Turn) bool {
+		return is(q.Scope, t.Scope) && is(q.Conversation, t.Conversation) && is(q.Decision, string(t.Decision)) && is(q.Agent, t.Agent)
+	}), b.Broken
+}
+
+func (b *Backend) Turn(_ context.Context, id string) (ipc.TurnDetail, error) {
+	t, err := find(b.TurnRows, "turn", id, func(t ipc.Turn) string { return t.ID })
+	if err != nil {
+		return ipc.TurnDetail{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := ipc.TurnDetail{Turn: t, Blocks: b.BlockRows[id]}
+	for _, e := range b.entries {
+		if e.Turn == id {
+			d.Entries = append(d.Entries, e)
+		}
+	}
+	return d, nil
+}
+
+func (b *Backend) Sensors(_ context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return cut(b.head(), b.SensorSet, q.Page, func(s ipc.Sensor) bool {
+		return is(q.State, s.State) && (q.Project == "" || !strings.HasPrefix(s.Level, "project/") || s.Level == "project/"+q.Project)
+	}), b.Broken
+}
+
+func (b *Backend) SensorDiff(_ context.Context, id, _ string) (ipc.SensorDiff, error) {
+	for q, d := range b.Diffs {
+		if q == id || d.ID == id {
+			return d, nil
+		}
+	}
+	return ipc.SensorDiff{}, fmt.Errorf("sensor %s: %w", id, ipcserver.ErrNotFound)
+}
+
+func (b *Backend) TrySensor(_ context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if by != nil {
+		b.people = append(b.people, *by)
+	}
+	v, ok := b.Tries[id]
+	if !ok {
+		return v, fmt.Errorf("sensor %s: %w", id, ipcserver.ErrNotFound)
+	}
+	if v.Sensor.State == ipc.SensorPending && by == nil {
+		return v, fmt.Errorf("sensor %s is not approved: %w", id, ipcserver.ErrRefused)
+	}
+	if t.Claim == "" {
+		v.Judged, v.Matches = nil, ""
+	}
+	return v, b.Broken
+}
+
+func (b *Backend) ApproveSensors(_ context.Context, a ipc.SensorApproval, by lemma.Answerer) (ipc.SensorsApproved, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := ipc.SensorsApproved{Version: "feed"}
+	for _, p := range a.Sensors {
+		i := slices.IndexFunc(b.SensorSet, func(s ipc.Sensor) bool { return s.Qualified == p.Qualified })
+		if i < 0 {
+			return out, fmt.Errorf("sensor %s: %w", p.Qualified, ipcserver.ErrNotFound)
+		}
+		if b.SensorSet[i].Hash != p.Hash {
+			return out, fmt.Errorf("sensor %s changed since it was shown: %w", p.Qualified, ipcserver.ErrConflict)
+		}
+		out.Approved = append(out.Approved, p.Qualified)
+	}
+	for _, p := range a.Sensors {
+		i := slices.IndexFunc(b.SensorSet, func(s ipc.Sensor) bool { return s.Qualified == p.Qualified })
+		b.SensorSet[i].State = ipc.SensorApproved
+	}
+	b.people = append(b.people, by)
+	return out, nil
+}
+
+func (b *Backend) Projects(context.Context) (ipc.List[ipc.Project], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ipc.List[ipc.Project]{AsOfSeq: b.head(), Items: slices.Clone(b.Roots)}, b.Broken
+}
+
+func (b *Backend) AddProject(_ context.Context, p ipc.Project, by lemma.Answerer) (ipc.Project, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.Name == "" {
+		p.Name = p.Root[strings.LastIndexByte(p.Root, '/')+1:]
+	}
+	for _, o := range b.Roots {
+		if o.Name == p.Name && o.Root != p.Root {
+			return p, fmt.Errorf("project %s is %s: %w", p.Name, o.Root, ipcserver.ErrConflict)
+		}
+	}
+	b.people = append(b.people, by)
+	b.Roots = append(b.Roots, p)
+	return p, nil
+}
+
+func (b *Backend) RemoveProject(_ context.Context, name string, by lemma.Answerer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.Roots, func(p ipc.Project) bool { return p.Name == name })
+	if i < 0 {
+		return fmt.Errorf("project %s: %w", name, ipcserver.ErrNotFound)
+	}
+	b.people = append(b.people, by)
+	b.Roots = slices.Delete(b.Roots, i, i+1)
+	return nil
+}
+
+func (b *Backend) Config(context.Context) (ipc.Config, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Cfg, b.Broken
+}
+
+func (b *Backend) ApproveConfig(_ context.Context, a ipc.ConfigApproval, by lemma.Answerer) (ipc.Config, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a.Hash != b.Cfg.PendingHash {
+		return b.Cfg, fmt.Errorf("the configuration changed since it was shown: %w", ipcserver.ErrConflict)
+	}
+	b.people = append(b.people, by)
+	b.Cfg.PendingHash, b.Cfg.Pending = "", nil
+	return b.Cfg, nil
+}
