@@ -44,6 +44,7 @@ const (
 	KChainOpened         Kind = "chain.opened"
 	KChainRecovered      Kind = "chain.recovered"
 	KRunFinished         Kind = "run.finished"
+	KBlobForgotten       Kind = "blob.forgotten"
 )
 
 // Kinds is every kind of the contract, those of later rooms included.
@@ -57,7 +58,7 @@ var Kinds = []Kind{
 	KBreakerOpened, "key.created", "key.revoked", "key.rotated", "knowledge.changed", "entry.committed",
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
-	KSensorBackedOff, KGateSwitched, "blob.forgotten", "export.dead", KChainOpened, KChainRecovered,
+	KSensorBackedOff, KGateSwitched, KBlobForgotten, "export.dead", KChainOpened, KChainRecovered,
 }
 
 // Body is what an entry carries; each knows its kind.
@@ -258,10 +259,12 @@ type FactInvalidated struct {
 	By       string `json:"by"`
 }
 
-// FactExpired: its ttl ran out.
+// FactExpired: its ttl ran out. ExpiresAt is the end that was reached: a fact
+// that has been refreshed since has another one and stays.
 type FactExpired struct {
-	Contract string `json:"contract"`
-	Fact     string `json:"fact"`
+	Contract  string `json:"contract"`
+	Fact      string `json:"fact"`
+	ExpiresAt string `json:"expires_at,omitempty"`
 }
 
 // HoldOpened opens a hold.
@@ -454,6 +457,16 @@ type StoppedTurn struct {
 	At   Kind   `json:"at"`
 }
 
+// BlobForgotten: blobs that no entry after Through names were dropped, by
+// retention. The entries that name them stay, and so do their hashes.
+type BlobForgotten struct {
+	Contract string `json:"contract"`
+	Through  uint64 `json:"through"`
+	Blobs    int    `json:"blobs"`
+	Bytes    int64  `json:"bytes"` // as stored
+	Reason   string `json:"reason"`
+}
+
 func (TurnOpened) Kind() Kind           { return KTurnOpened }
 func (TurnClassified) Kind() Kind       { return KTurnClassified }
 func (TurnInjected) Kind() Kind         { return KTurnInjected }
@@ -490,3 +503,4 @@ func (BreakerOpened) Kind() Kind        { return KBreakerOpened }
 func (SensorBackedOff) Kind() Kind      { return KSensorBackedOff }
 func (ChainOpened) Kind() Kind          { return KChainOpened }
 func (ChainRecovered) Kind() Kind       { return KChainRecovered }
+func (BlobForgotten) Kind() Kind        { return KBlobForgotten }

@@ -1,0 +1,308 @@
+// Package chain is the pure core of the log: canonical JSON, the entry and its
+// hash link, the Merkle tree over entries, and signed checkpoints. It is what an
+// auditor reads. It must never touch a file, a socket, a clock or randomness,
+// and it knows nothing of what the bodies mean.
+package chain
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Version is the only value of an entry's v.
+const Version = 1
+
+// MaxEntry is the largest encoded entry in bytes: a 16-bit length can hold it,
+// and C2SP tlog-tiles entry bundles frame entries with one.
+const MaxEntry = 65535
+
+// MaxSeq is the last sequence number whose decimal form RFC 8785 keeps exact.
+const MaxSeq = maxInteger - 1
+
+// nameMax bounds kind, tenant and turn.
+const nameMax = 64
+
+// tsLayout is RFC 3339 in UTC with nine fractional digits.
+const tsLayout = "2006-01-02T15:04:05.000000000Z"
+
+// Digest is a SHA-256 value.
+type Digest = [32]byte
+
+// ErrFormat is wrapped by every refusal of bytes that are no entry, checkpoint
+// or canonical JSON.
+var ErrFormat = errors.New("bad format")
+
+// ErrTooLarge says that an entry would not fit MaxEntry.
+var ErrTooLarge = errors.New("entry too large")
+
+// Entry is one record of the log. Prev is the lower-case hex hash of the entry
+// before, 64 zeros for the first. Turn is empty where there is none.
+type Entry struct {
+	V      int             `json:"v"`
+	Seq    uint64          `json:"seq"`
+	TS     string          `json:"ts"`
+	Kind   string          `json:"kind"`
+	Tenant string          `json:"tenant"`
+	Turn   string          `json:"turn,omitempty"`
+	Prev   string          `json:"prev"`
+	Body   json.RawMessage `json:"body"`
+}
+
+// ZeroPrev is the link of the first entry.
+const ZeroPrev = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// Hash is the hash of an entry's bytes: SHA-256(0x00 ‖ raw). One value
+// serves as the link of the next entry and as the tree's leaf (RFC 6962, 2.1).
+func Hash(raw []byte) Digest {
+	h := sha256.New()
+	h.Write([]byte{0})
+	h.Write(raw)
+	var sum Digest
+	h.Sum(sum[:0])
+	return sum
+}
+
+// Encode canonicalises the body and returns the entry's bytes.
+func Encode(e Entry) ([]byte, error) {
+	body, err := Canonical(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("encode body: %w", err)
+	}
+	e.Body = body
+	return AppendEntry(make([]byte, 0, len(body)+256), e)
+}
+
+// AppendEntry appends the bytes of e to dst. The body must already be canonical:
+// a writer prepares bodies before it knows sequence number and link.
+func AppendEntry(dst []byte, e Entry) ([]byte, error) {
+	if err := check(e); err != nil {
+		return nil, err
+	}
+	from := len(dst)
+	// The members stand in RFC 8785 order, and no value below needs an escape.
+	dst = append(dst, `{"body":`...)
+	dst = append(dst, e.Body...)
+	dst = append(dst, `,"kind":"`...)
+	dst = append(dst, e.Kind...)
+	dst = append(dst, `","prev":"`...)
+	dst = append(dst, e.Prev...)
+	dst = append(dst, `","seq":`...)
+	dst = strconv.AppendUint(dst, e.Seq, 10)
+	dst = append(dst, `,"tenant":"`...)
+	dst = append(dst, e.Tenant...)
+	dst = append(dst, `","ts":"`...)
+	dst = append(dst, e.TS...)
+	if e.Turn != "" {
+		dst = append(dst, `","turn":"`...)
+		dst = append(dst, e.Turn...)
+	}
+	dst = append(dst, `","v":1}`...)
+	if n := len(dst) - from; n > MaxEntry {
+		return nil, fmt.Errorf("%w: %s has %d bytes, at most %d fit", ErrTooLarge, e.Kind, n, MaxEntry)
+	}
+	return dst, nil
+}
+
+// Overhead is the most that an entry of this kind, tenant and turn adds to its
+// body, whatever its sequence number.
+func Overhead(kind, tenant, turn string) int {
+	n := len(`{"body":,"kind":"","prev":"","seq":,"tenant":"","ts":"","v":1}`) +
+		len(kind) + len(tenant) + 2*sha256.Size + len("9007199254740992") + len(tsLayout)
+	if turn != "" {
+		n += len(`,"turn":""`) + len(turn)
+	}
+	return n
+}
+
+// Decode reads an entry and refuses anything that Encode would not have written,
+// byte for byte. The entry's body aliases raw.
+func Decode(raw []byte) (Entry, error) {
+	e, err := split(raw)
+	if err != nil {
+		return Entry{}, err
+	}
+	canon, err := Canonical(raw)
+	if err != nil {
+		return Entry{}, fmt.Errorf("decode entry: %w", err)
+	}
+	if !bytes.Equal(canon, raw) {
+		return Entry{}, fmt.Errorf("decode entry: %w: not canonical", ErrFormat)
+	}
+	return e, nil
+}
+
+// split reads the fixed frame around the body without judging the body.
+func split(raw []byte) (Entry, error) {
+	bad := func(what string) (Entry, error) {
+		return Entry{}, fmt.Errorf("decode entry: %w: %s", ErrFormat, what)
+	}
+	if len(raw) > MaxEntry {
+		return bad("too large")
+	}
+	rest, ok := bytes.CutPrefix(raw, []byte(`{"body":`))
+	if !ok {
+		return bad("no body")
+	}
+	n := objectEnd(rest)
+	if n < 0 {
+		return bad("body is no object")
+	}
+	e := Entry{V: Version, Body: json.RawMessage(rest[:n:n])}
+	rest = rest[n:]
+	var fields = []struct {
+		name string
+		dst  *string
+	}{{"kind", &e.Kind}, {"prev", &e.Prev}}
+	for _, f := range fields {
+		if rest, ok = cutString(rest, f.name, f.dst); !ok {
+			return bad("no " + f.name)
+		}
+	}
+	if rest, ok = bytes.CutPrefix(rest, []byte(`,"seq":`)); !ok {
+		return bad("no seq")
+	}
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
+	if err != nil || end > 1 && rest[0] == '0' {
+		return bad("seq is no number")
+	}
+	e.Seq, rest = seq, rest[end:]
+	if rest, ok = cutString(rest, "tenant", &e.Tenant); !ok {
+		return bad("no tenant")
+	}
+	if rest, ok = cutString(rest, "ts", &e.TS); !ok {
+		return bad("no ts")
+	}
+	if after, ok := cutString(rest, "turn", &e.Turn); ok {
+		if e.Turn == "" {
+			return bad("empty turn")
+		}
+		rest = after
+	}
+	if string(rest) != `,"v":1}` {
+		return bad("not version 1")
+	}
+	if err := check(e); err != nil {
+		return Entry{}, err
+	}
+	return e, nil
+}
+
+func cutString(rest []byte, name string, dst *string) ([]byte, bool) {
+	rest, ok := bytes.CutPrefix(rest, []byte(`,"`+name+`":"`))
+	if !ok {
+		return nil, false
+	}
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return nil, false
+	}
+	*dst = string(rest[:end])
+	return rest[end+1:], true
+}
+
+// objectEnd returns the length of the object that b starts with, -1 if it does
+// not start with a closed one. It only balances; Canonical validates.
+func objectEnd(b []byte) int {
+	if len(b) == 0 || b[0] != '{' {
+		return -1
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// check holds the rules for the members around the body.
+func check(e Entry) error {
+	bad := func(what string) error { return fmt.Errorf("check entry %d: %w: %s", e.Seq, ErrFormat, what) }
+	if e.V != Version {
+		return bad("version " + strconv.Itoa(e.V))
+	}
+	if e.Seq > MaxSeq {
+		return bad("seq beyond 2^53")
+	}
+	if !name(e.Kind, ".") {
+		return bad("kind")
+	}
+	if !name(e.Tenant, "._-") {
+		return bad("tenant")
+	}
+	if e.Turn != "" && !name(e.Turn, "_") {
+		return bad("turn")
+	}
+	if !lowerHex(e.Prev) {
+		return bad("prev")
+	}
+	if e.Seq == 0 && e.Prev != ZeroPrev {
+		return bad("prev of the first entry")
+	}
+	if len(e.TS) != len(tsLayout) {
+		return bad("ts")
+	}
+	if _, err := time.Parse(tsLayout, e.TS); err != nil {
+		return bad("ts")
+	}
+	if len(e.Body) < 2 || e.Body[0] != '{' {
+		return bad("body is no object")
+	}
+	return nil
+}
+
+// name reports whether s is made of lower-case letters, digits and marks.
+func name(s, marks string) bool {
+	if s == "" || len(s) > nameMax {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			continue
+		}
+		found := false
+		for j := range len(marks) {
+			found = found || marks[j] == c
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func lowerHex(s string) bool {
+	if len(s) != 2*sha256.Size {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// Link renders h as an entry's prev.
+func Link(h Digest) string { return hex.EncodeToString(h[:]) }

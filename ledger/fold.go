@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"gettier.dev/gettierd/ledger/chain"
+	"gettier.dev/gettierd/ledger/lemma"
+	"go.etcd.io/bbolt"
+)
+
+// foldVersion rises when the fold buckets of an older file must be rebuilt.
+const foldVersion = 1
+
+// state is what a fold reads and writes: get, put and delete by exact key, no
+// scan, so that a file and a map serve alike. A value got is valid until the
+// next call.
+type state interface {
+	get(b bucket, key []byte) []byte
+	put(b bucket, key, value []byte) error
+	del(b bucket, key []byte) error
+}
+
+// fold turns entries into facts, holds, turns and models. It is total: a body
+// that it cannot apply changes nothing, so that any chain that verifies can be
+// folded again. It reads no clock; time is the entry's ts.
+type fold struct {
+	s     state
+	turns map[string]*TurnRow // rows of this batch, written by flush
+	order []string            // of turns, so that flush is deterministic
+}
+
+func newFold(s state) *fold { return &fold{s: s, turns: map[string]*TurnRow{}} }
+
+// decodeBody returns the value that the fold reads for this kind, nil for kinds
+// that it does not read.
+func decodeBody(kind string, body []byte) (lemma.Body, error) {
+	switch lemma.Kind(kind) {
+	case lemma.KTurnOpened:
+		return decodeAs[lemma.TurnOpened](body)
+	case lemma.KTurnClassified:
+		return decodeAs[lemma.TurnClassified](body)
+	case lemma.KTurnInjected:
+		return decodeAs[lemma.TurnInjected](body)
+	case lemma.KTurnDeclared:
+		return decodeAs[lemma.TurnDeclared](body)
+	case lemma.KTurnUndeclared:
+		return decodeAs[lemma.TurnUndeclared](body)
+	case lemma.KGateDecided:
+		return decodeAs[lemma.GateDecided](body)
+	case lemma.KActionDecided:
+		return decodeAs[lemma.ActionDecided](body)
+	case lemma.KTurnClosed:
+		return decodeAs[lemma.TurnClosed](body)
+	case lemma.KFactWritten:
+		return decodeAs[lemma.FactWritten](body)
+	case lemma.KFactContradicted:
+		return decodeAs[lemma.FactContradicted](body)
+	case lemma.KFactInvalidated:
+		return decodeAs[lemma.FactInvalidated](body)
+	case lemma.KFactExpired:
+		return decodeAs[lemma.FactExpired](body)
+	case lemma.KHoldOpened:
+		return decodeAs[lemma.HoldOpened](body)
+	case lemma.KHoldAnswered:
+		return decodeAs[lemma.HoldAnsweredBody](body)
+	case lemma.KHoldExpired:
+		return decodeAs[lemma.HoldExpiredBody](body)
+	case lemma.KHoldCancelled:
+		return decodeAs[lemma.HoldCancelledBody](body)
+	case lemma.KChainRecovered:
+		return decodeAs[lemma.ChainRecovered](body)
+	case lemma.KBlobForgotten:
+		return decodeAs[lemma.BlobForgotten](body)
+	}
+	return nil, nil
+}
+
+// decodeAs unmarshals and checks what the fold needs of a body.
+func decodeAs[T lemma.Body](body []byte) (lemma.Body, error) {
+	var v T
+	if err := json.Unmarshal(body, &v); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", v.Kind(), err)
+	}
+	id := ""
+	switch b := any(v).(type) {
+	case lemma.FactWritten:
+		id = b.Fact.ID
+	case lemma.HoldOpened:
+		id = b.Hold.ID
+	default:
+		return v, nil
+	}
+	if !validID(id) {
+		return nil, fmt.Errorf("decode %s: id %.80q", v.Kind(), id)
+	}
+	return v, nil
+}
+
+// apply folds one entry; value is what decodeBody gave for it.
+func (f *fold) apply(e chain.Entry, value lemma.Body) error {
+	if err := f.refs(e); err != nil {
+		return err
+	}
+	if err := f.turn(e, value); err != nil {
+		return err
+	}
+	switch b := value.(type) {
+	case lemma.FactWritten:
+		return f.factWritten(b.Fact)
+	case lemma.FactContradicted:
+		return f.factEnds(b.Fact, lemma.StatusContradicted, b.By)
+	case lemma.FactInvalidated:
+		return f.factEnds(b.Fact, lemma.StatusInvalidated, "")
+	case lemma.FactExpired:
+		return f.factExpired(b)
+	case lemma.HoldOpened:
+		return f.holdOpened(b.Hold)
+	case lemma.HoldAnsweredBody:
+		return f.holdAnswered(e, b)
+	case lemma.HoldExpiredBody:
+		return f.holdEnds(b.Hold, lemma.HoldExpired)
+	case lemma.HoldCancelledBody:
+		return f.holdEnds(b.Hold, lemma.HoldCancelled)
+	case lemma.BlobForgotten:
+		if old, _ := fromU64(f.s.get(bState, statePruned)); b.Through >= e.Seq || b.Through < old {
+			return nil
+		}
+		return f.s.put(bState, statePruned, u64(b.Through))
+	}
+	return nil
+}
+
+// flush writes the turns that apply touched.
+func (f *fold) flush() error {
+	for _, id := range f.order {
+		if err := putJSON(f.s, bTurns, []byte(id), f.turns[id]); err != nil {
+			return err
+		}
+	}
+	f.order = f.order[:0]
+	clear(f.turns)
+	return nil
+}
+
+// statePruned holds the sequence number up to which blobs may be gone.
+var statePruned = []byte("pruned")
+
+// refs notes for each blob that the entry names that it does. Blobs are found by
+// the form that all bodies give them: a member whose name ends in _blob.
+func (f *fold) refs(e chain.Entry) error {
+	for _, sum := range blobRefs(e.Body) {
+		if err := f.s.put(bBlobRefs, sum[:], u64(e.Seq)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blobRefs lists the blobs that a canonical body names. Within a string the
+// quotes of the pattern would be escaped, so text cannot imitate it.
+func blobRefs(body []byte) (sums [][32]byte) {
+	mark := []byte(`_blob":"`)
+	for {
+		i := bytes.Index(body, mark)
+		if i < 0 {
+			return sums
+		}
+		body = body[i+len(mark):]
+		end := bytes.IndexByte(body, '"')
+		if end < 0 {
+			return sums
+		}
+		if sum, ok := parseSum(string(body[:end])); ok && !slices.Contains(sums, sum) {
+			sums = append(sums, sum)
+		}
+	}
+}
+
+// putJSON stores v as canonical JSON.
+func putJSON(s state, b bucket, key []byte, v any) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("fold %s: %w", b, err)
+	}
+	canon, err := chain.Canonical(plain)
+	if err != nil {
+		return fmt.Errorf("fold %s: %w", b, err)
+	}
+	return s.put(b, key, canon)
+}
+
+// getJSON reads a stored value; ok is false when there is none. A value that
+// does not parse counts as none: Verify names it.
+func getJSON[T any](s state, b bucket, key []byte) (v T, ok bool) {
+	raw := s.get(b, key)
+	if raw == nil || json.Unmarshal(raw, &v) != nil {
+		var zero T
+		return zero, false
+	}
+	return v, true
+}
+
+// txState is the fold's state in a bbolt transaction.
+type txState struct {
+	tx      *bbolt.Tx
+	buckets [bucketCount]*bbolt.Bucket
+}
+
+func newTxState(tx *bbolt.Tx) *txState { return &txState{tx: tx} }
+
+func (s *txState) bucket(b bucket) *bbolt.Bucket {
+	if s.buckets[b] == nil {
+		s.buckets[b] = s.tx.Bucket(bucketNames[b])
+		// Keys of these only ever grow, so half-full pages would stay half full.
+		// bbolt forgets the setting with the handle.
+		switch b {
+		case bChain, bTree, bCheckpoints:
+			s.buckets[b].FillPercent = 1
+		}
+	}
+	return s.buckets[b]
+}
+
+func (s *txState) get(b bucket, key []byte) []byte { return s.bucket(b).Get(key) }
+func (s *txState) put(b bucket, key, value []byte) error {
+	if err := s.bucket(b).Put(key, value); err != nil {
+		return fmt.Errorf("write %s: %w", b, err)
+	}
+	return nil
+}
+func (s *txState) del(b bucket, key []byte) error {
+	if err := s.bucket(b).Delete(key); err != nil {
+		return fmt.Errorf("delete from %s: %w", b, err)
+	}
+	return nil
+}
+
+// grow appends a leaf and stores the nodes that it completes.
+func (s *txState) grow(tree *chain.Tree, leaf chain.Digest) (err error) {
+	tree.Append(leaf, func(n chain.Node) {
+		if n.Level >= storedLevel && err == nil {
+			err = s.put(bTree, u64(n.Index()), n.Hash[:])
+		}
+	})
+	return err
+}

@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"gettier.dev/gettierd/ledger/chain"
+	"gettier.dev/gettierd/ledger/lemma"
+	"go.etcd.io/bbolt"
+)
+
+func holdStateKey(h lemma.Hold) []byte { return append(part(nil, string(h.State)), h.ID...) }
+
+func (f *fold) putHold(old *lemma.Hold, h lemma.Hold) error {
+	if old != nil {
+		if err := f.s.del(bHoldsByState, holdStateKey(*old)); err != nil {
+			return err
+		}
+	}
+	if err := putJSON(f.s, bHolds, []byte(h.ID), h); err != nil {
+		return err
+	}
+	return f.s.put(bHoldsByState, holdStateKey(h), []byte{})
+}
+
+// holdOpened adds a hold; an id that is known stays as it was.
+func (f *fold) holdOpened(h lemma.Hold) error {
+	if f.s.get(bHolds, []byte(h.ID)) != nil {
+		return nil
+	}
+	h.State = lemma.HoldOpen
+	return f.putHold(nil, h)
+}
+
+// holdAnswered closes an open hold; the first answer wins. Answers that reach
+// further than this turn are filed under the hold's scope and their claim.
+func (f *fold) holdAnswered(e chain.Entry, b lemma.HoldAnsweredBody) error {
+	old, ok := getJSON[lemma.Hold](f.s, bHolds, []byte(b.Hold))
+	if !ok || old.State != lemma.HoldOpen {
+		return nil
+	}
+	h := old
+	h.State = lemma.HoldAnswered
+	h.Items = slices.Clone(old.Items)
+	for i, a := range b.Answers {
+		at := slices.IndexFunc(h.Items, func(it lemma.HoldItem) bool { return it.ID == a.Item })
+		if at < 0 {
+			continue
+		}
+		if a.ClaimID == "" {
+			a.ClaimID = h.Items[at].ClaimID
+		}
+		if a.Conversation == "" {
+			a.Conversation = h.Conversation
+		}
+		h.Items[at].Answer = &a
+		if a.Scope != lemma.ScopeTask && a.Scope != lemma.ScopeProject || a.ClaimID != h.Items[at].ClaimID {
+			continue // an answer binds the claim that was asked, and nothing else
+		}
+		key := part(part(nil, h.Scope), a.ClaimID)
+		key = binary.BigEndian.AppendUint32(append(key, u64(e.Seq)...), uint32(i))
+		if err := putJSON(f.s, bAnswers, key, a); err != nil {
+			return err
+		}
+	}
+	return f.putHold(&old, h)
+}
+
+func (f *fold) holdEnds(id string, state lemma.HoldState) error {
+	old, ok := getJSON[lemma.Hold](f.s, bHolds, []byte(id))
+	if !ok || old.State != lemma.HoldOpen {
+		return nil
+	}
+	h := old
+	h.State = state
+	return f.putHold(&old, h)
+}
+
+// Holds lists holds of a state, all when it is empty, newest first.
+func (l *Ledger) Holds(state lemma.HoldState, limit int, cursor string) (Page[lemma.Hold], error) {
+	keep := func(raw []byte) (h lemma.Hold, ok bool) { return h, json.Unmarshal(raw, &h) == nil }
+	if state == "" {
+		return list(l, bHolds, bHolds, [][]byte{nil}, limit, cursor, keep)
+	}
+	return list(l, bHoldsByState, bHolds, [][]byte{part(nil, string(state))}, limit, cursor, keep)
+}
+
+// Hold returns one hold with its answers, or ErrNotFound.
+func (l *Ledger) Hold(id string) (lemma.Hold, error) { return one[lemma.Hold](l, bHolds, []byte(id)) }
+
+// Answers returns the newest answer to a claim that still holds at now: one with
+// scope project binds in its scope, one with scope task in its conversation.
+// Approvals and denials of actions bind their action only and are not found here.
+func (l *Ledger) Answers(scope, conversation, claimID string, now time.Time) (found lemma.Answer, ok bool) {
+	prefix := part(part(nil, scope), claimID)
+	_ = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketNames[bAnswers]).Cursor()
+		for k, raw := lastWith(c, prefix); k != nil; k, raw = prevWith(c, prefix) {
+			var a lemma.Answer
+			if len(k) != len(prefix)+12 || json.Unmarshal(raw, &a) != nil {
+				continue
+			}
+			switch a.Answer {
+			case lemma.AnswerConfirm, lemma.AnswerCorrect, lemma.AnswerWaive:
+			default:
+				continue
+			}
+			if a.Scope == lemma.ScopeTask && (a.Conversation == "" || a.Conversation != conversation) {
+				continue
+			}
+			// No readable end, no answer: an answer never binds for ever by mistake.
+			end, err := time.Parse(time.RFC3339Nano, a.ExpiresAt)
+			if err != nil || !now.Before(end) {
+				continue
+			}
+			found, ok = a, true
+			return nil
+		}
+		return nil
+	})
+	return found, ok
+}
