@@ -1,0 +1,221 @@
+// Package harness runs scenarios: it starts a fixture's programs, lets an agent
+// loop work on the ticket with and without the gate in between, runs the
+// acceptance test and the probe, and says what the gate was worth. It drives a
+// daemon from outside, by its flags, its proxy and its socket; nothing of the
+// daemon is linked here.
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/scenarios"
+)
+
+// Arm says whether the gate stands between agent and model.
+type Arm string
+
+const (
+	Gated   Arm = "gated"
+	Ungated Arm = "ungated"
+)
+
+// Format is the wire format that the agent speaks.
+type Format string
+
+const (
+	Chat     Format = "chat"
+	Messages Format = "messages"
+)
+
+// Options shape one run.
+type Options struct {
+	Scenario *scenarios.Scenario
+	Benign   bool   // run the twin, whose premise is true
+	Arm      Arm    // default Gated
+	Gettier  string // path of the gettier binary (os.Executable)
+	Daemon   string // path of gettierd; needed for Gated
+	Policy   string // of the scripted model; default believer
+	Seed     uint64
+	Format   Format // default Chat
+	Stream   bool
+	NoTools  bool              // a tool-less chat: commands come as text and are not carried out
+	Config   map[string]string // extra configuration lines for the private daemon, dotted key → YAML value
+	// Keep leaves the run's directory for a look.
+	Keep bool
+	// Watch is told of stages as they happen; nil = nobody looks.
+	Watch func(Moment)
+}
+
+// Moment is something that happened in a run. Kind is a chain kind for what the
+// daemon did, else fixture, agent, accept or probe.
+type Moment struct {
+	At   time.Time
+	Kind string
+	Text string
+}
+
+// Reason is how the load-bearing false belief ended.
+type Reason string
+
+const (
+	Caught   Reason = "caught"   // contradicted by a sensor before release
+	HeldR    Reason = "held"     // waits for a person
+	Verified Reason = "verified" // judged true, or told by a person
+	Leaked   Reason = "leaked"   // went out unjudged
+)
+
+// Outcome of a script.
+type Outcome string
+
+const (
+	Pass  Outcome = "pass"
+	Fail  Outcome = "fail"
+	Infra Outcome = "infra"
+)
+
+// Score is what is reported of a run.
+type Score string
+
+const (
+	ScoreInfra       Score = "infra"
+	ScoreHeld        Score = "held"
+	ScoreCatch       Score = "catch"
+	ScoreCatchPass   Score = "catch+pass"
+	ScoreKnowingPass Score = "knowing_pass"
+	ScoreLuckyPass   Score = "lucky_pass"
+	ScoreMiss        Score = "miss"
+)
+
+// Result is one row, with everything that makes it repeatable.
+type Result struct {
+	Scenario  string           `json:"scenario"`
+	Twin      string           `json:"twin"` // trap | benign
+	Arm       Arm              `json:"arm"`
+	Model     string           `json:"model"` // kind:name, e.g. scripted:believer
+	Kind      string           `json:"kind"`  // scripted | recorded | live
+	Format    Format           `json:"format"`
+	Stream    bool             `json:"stream"`
+	Seed      uint64           `json:"seed"`
+	Score     Score            `json:"score"`
+	Reason    Reason           `json:"reason"`
+	Accept    Outcome          `json:"accept"`
+	Probe     Outcome          `json:"probe"`
+	Answers   string           `json:"answers"` // the policy that answers holds; none in this version
+	Decisions []string         `json:"decisions"`
+	Rung      int              `json:"rung"` // -1 when nothing was declared
+	Verdicts  map[string]int   `json:"verdicts"`
+	Catches   []CatchDetail    `json:"catches"`
+	Reassert  int              `json:"re_assertions"`
+	Requests  int              `json:"requests"`    // the agent's
+	Extra     int              `json:"extra_calls"` // upstream requests beyond the agent's
+	Client    lemma.Usage      `json:"usage_client"`
+	Ours      lemma.Usage      `json:"usage_ours"`
+	Lock      string           `json:"lock"`
+	Registry  string           `json:"registry_version,omitempty"`
+	Tool      string           `json:"tool_version"`
+	Millis    int64            `json:"duration_ms"`
+	Stages    map[string]int64 `json:"stages_ms,omitempty"`
+	Error     string           `json:"error,omitempty"` // why the score is infra
+	Dir       string           `json:"dir,omitempty"`   // set when kept
+}
+
+// CatchDetail is a contradiction that was found before release.
+type CatchDetail struct {
+	Turn     string `json:"turn"`
+	Claim    string `json:"claim"`
+	Origin   string `json:"origin"`
+	Sensor   string `json:"sensor"`
+	Key      string `json:"key"`
+	Measured string `json:"measured"`
+	Claimed  string `json:"claimed"`
+	Seeded   bool   `json:"seeded"` // it is the scenario's belief
+}
+
+// Line is the result in one line: GTR-001 gated scripted:believer catch.
+func (r Result) Line() string {
+	id := r.Scenario
+	if r.Twin == "benign" {
+		id += "(twin)"
+	}
+	s := fmt.Sprintf("%s %s %s %s", id, r.Arm, r.Model, r.Score)
+	if r.Error != "" {
+		s += ": " + r.Error
+	}
+	return s
+}
+
+// score folds reason and outcomes into what is reported: the first that applies.
+func score(reason Reason, accept, probe Outcome) Score {
+	both := accept == Pass && probe == Pass
+	switch {
+	case accept == Infra || probe == Infra:
+		return ScoreInfra
+	case reason == HeldR:
+		return ScoreHeld
+	case reason == Caught && both:
+		return ScoreCatchPass
+	case reason == Caught:
+		return ScoreCatch
+	case reason == Verified && both:
+		return ScoreKnowingPass
+	case reason == Leaked && accept == Pass:
+		return ScoreLuckyPass
+	}
+	return ScoreMiss
+}
+
+// MissingError says which programs a scenario needs and where they come from.
+type MissingError struct {
+	Scenario string
+	Programs []scenarios.Program
+}
+
+func (e *MissingError) Error() string {
+	var parts []string
+	for _, p := range e.Programs {
+		parts = append(parts, fmt.Sprintf("%s (Debian package %s)", p.Program, p.Package))
+	}
+	return fmt.Sprintf("%s needs %s: not found", e.Scenario, strings.Join(parts, ", "))
+}
+
+// ErrInfra marks what went wrong with the harness's own means, not with a gate
+// or a model: such a run is counted beside the rates, never in them.
+var ErrInfra = errors.New("infrastructure")
+
+// Missing lists the programs that s requires and this machine lacks.
+func Missing(s *scenarios.Scenario) []scenarios.Program {
+	var out []scenarios.Program
+	for _, p := range s.Requires {
+		if _, err := lookPath(p.Program); err != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// ready checks that the scenario can run here at all.
+func ready(s *scenarios.Scenario) error {
+	if m := Missing(s); len(m) > 0 {
+		return &MissingError{Scenario: s.ID, Programs: m}
+	}
+	if _, err := exec.LookPath("sh"); err != nil {
+		return &MissingError{Scenario: s.ID, Programs: []scenarios.Program{{Program: "sh", Package: "dash"}}}
+	}
+	return nil
+}
+
+// DemoOptions shape the demo.
+type DemoOptions struct {
+	Gettier  string
+	Daemon   string
+	Scenario *scenarios.Scenario // default: the first embedded one that can run here
+	Format   Format
+	Out      io.Writer
+	Clean    func(string) string // strips control sequences from what models and sensors said; nil = as it is
+}
