@@ -6,11 +6,11 @@
 package sensors
 
 import (
-	"context"
 	"io"
 	"time"
 
 	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/ledger/redact"
 	"gettier.dev/gettierd/sensors/spec"
 )
 
@@ -103,6 +103,8 @@ type Request struct {
 	Claim  string // fills from_claim parameters and allowed path words
 	Root   string // the project's root, "" for host scope
 	Cwd    string // where the agent stands, for cwd: worktree
+	// Draft runs a definition that nobody approved, because a person tries it.
+	Draft bool
 	// Env looks names up in the agent's environment; nil when it is not known.
 	Env func(string) (string, bool)
 	Why string
@@ -115,7 +117,7 @@ type Reading struct {
 	Invocation lemma.Invocation
 	Evidence   spec.Evidence
 	Output     []byte // redacted; the bytes of Invocation.OutputBlob
-	Hits       []Hit
+	Hits       []redact.Hit
 	Reason     string
 	Detail     string
 }
@@ -125,30 +127,17 @@ type RunnerOptions struct {
 	Width   int // of effects: none sensors beside each other; 0 = DefaultWidth
 	Now     func() time.Time
 	Entropy io.Reader
-	Redact  func([]byte) ([]byte, []Hit)
+	Redact  func([]byte) ([]byte, []redact.Hit)
 	// OriginKey keys the HMAC over the original output; empty = no MAC.
 	OriginKey []byte
 	// Extract reads values out of raw output.
 	Extract func(s *spec.Sensor, raw []byte, exit int) []spec.Value
-	// Permit is asked right before a run; nil permits. Registry.Permit is meant.
-	Permit func(s *spec.Sensor, root string) error
+	// Permit is asked right before a run that is no draft; nil permits.
+	// Registry.Permit is meant.
+	Permit func(s *spec.Sensor, root, cwd string) error
 	// Env is the daemon's environment; nil = os.LookupEnv.
 	Env func(string) (string, bool)
 }
 
-// Hit counts what one redaction rule hid.
-type Hit struct {
-	Rule  string
-	Count int
-}
-
 // DefaultWidth is how many effects: none sensors run beside each other.
 const DefaultWidth = 4
-
-// API of the registry and the runner, kept in one place for readers:
-//
-//	Open(o) (*Registry, error) · Watch(ctx) error · Reload(ctx) · SetProjects · SetFiles · Close
-//	View(root) *View · States() []State · Files() []FileState · Approve(ctx, ids, file, by) · Diff(id) · Permit(s, root)
-//	NewRunner(o) *Runner · Run(ctx, reqs) []Reading · Failed(r) (reason, failed)
-//	ApproveAll(stateDir, file, level, roots…) ([]string, error)
-var _ = context.Background

@@ -1,0 +1,27 @@
+//go:build unix && !linux
+
+package sensors
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// attributes puts a process into a session of its own.
+func attributes(c *credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: c.system()}
+}
+
+func pinThread() func() { return func() {} }
+
+// watchExit tells when the process has ended. Without a wait that leaves it
+// unreaped, that is also when it is reaped.
+func watchExit(cmd *exec.Cmd) (gone <-chan struct{}, reap func() error) {
+	done := make(chan struct{})
+	var err error
+	go func() {
+		err = cmd.Wait()
+		close(done)
+	}()
+	return done, func() error { return err }
+}

@@ -1,0 +1,416 @@
+package sensors
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/ledger/redact"
+	"gettier.dev/gettierd/sensors/extract"
+	"gettier.dev/gettierd/sensors/spec"
+)
+
+// Reasons why a sensor could not run: the closed set.
+const (
+	ReasonExit       = "exit"
+	ReasonSignal     = "signal"
+	ReasonTimeout    = "timeout"
+	ReasonOutputCap  = "output_cap"
+	ReasonNotFound   = "not_found"
+	ReasonPermission = "permission"
+	ReasonSandbox    = "sandbox"
+	ReasonRunsAs     = "runs_as"
+	ReasonParam      = "param"
+)
+
+// Runner measures. It is safe for concurrent use; its width holds for all
+// callers together.
+type Runner struct {
+	o       RunnerOptions
+	gate    gate
+	flights flights
+	entropy sync.Mutex
+}
+
+// NewRunner fills in what the options leave out.
+func NewRunner(o RunnerOptions) *Runner {
+	if o.Width <= 0 {
+		o.Width = DefaultWidth
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Entropy == nil {
+		o.Entropy = rand.Reader
+	}
+	if o.Redact == nil {
+		o.Redact = redact.New().Bytes
+	}
+	if o.Extract == nil {
+		o.Extract = extract.Extract
+	}
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	return &Runner{o: o, gate: gate{width: o.Width}}
+}
+
+// Run measures every request and returns the readings in their order. Sensors
+// without effects run beside each other up to the width, those that mutate
+// alone and in the order given, whoever grouped them.
+func (r *Runner) Run(ctx context.Context, reqs []Request) []Reading {
+	out := make([]Reading, len(reqs))
+	var wg sync.WaitGroup
+	for i, q := range reqs {
+		p, failed := r.prepare(q)
+		if failed != nil {
+			out[i] = *failed
+			continue
+		}
+		if q.Sensor.Effects == spec.None {
+			wg.Go(func() {
+				reading, ok := r.flights.do(ctx, p.key, func(run context.Context) Reading { return r.queue(run, p, r.gate.enter(false)) })
+				if !ok {
+					reading = p.fail(r, ReasonTimeout, "stopped: "+ctx.Err().Error())
+				}
+				out[i] = reading
+			})
+			continue
+		}
+		t := r.gate.enter(true)
+		wg.Go(func() { out[i] = r.queue(ctx, p, t) })
+	}
+	wg.Wait()
+	return out
+}
+
+// Failed is the one place that says whether a reading could not measure, and
+// why: a word of the closed set. Such a reading is neither fact nor evidence.
+func Failed(rd Reading) (reason string, failed bool) {
+	switch {
+	case rd.Reason != "":
+		return rd.Reason, true
+	case rd.Sensor == nil || rd.Invocation.StartedAt == "":
+		return ReasonExit, true // nothing ran
+	case !slices.Contains(rd.Sensor.ExitOK, rd.Invocation.ExitCode):
+		return ReasonExit, true
+	}
+	return "", false
+}
+
+// CouldNotRun is the line about a failed reading that turn, check and MCP all
+// show: sensor, reason and detail.
+func CouldNotRun(rd Reading) string {
+	reason, failed := Failed(rd)
+	if !failed {
+		return ""
+	}
+	id := rd.Invocation.SensorID
+	if rd.Detail == "" {
+		return oneLine(fmt.Sprintf("%s could not run: %s", id, reason), 200)
+	}
+	return oneLine(fmt.Sprintf("%s could not run: %s (%s)", id, reason, rd.Detail), 200)
+}
+
+// prepared is a request whose parameters, place and environment are settled.
+type prepared struct {
+	req     Request
+	inv     lemma.Invocation
+	argv    []string
+	env     []string
+	sandbox string
+	user    *credential
+	key     string
+}
+
+// prepare does all that needs no process. A second result is the failure.
+func (r *Runner) prepare(q Request) (*prepared, *Reading) {
+	p := &prepared{req: q}
+	s := q.Sensor
+	if s == nil {
+		rd := Reading{Reason: ReasonParam, Detail: "no sensor was named"}
+		return nil, &rd
+	}
+	p.inv = lemma.Invocation{
+		SensorID: s.ID, File: s.Level, RegistryVersion: s.Version, Params: map[string]string{}, Argv: []string{},
+		ExitCode: -1, Sandbox: "none",
+	}
+	id, err := r.newID()
+	if err != nil {
+		return nil, p.failed(r, ReasonExit, err.Error())
+	}
+	p.inv.ID = id
+	at, err := stand(s, q.Root, q.Cwd)
+	if err != nil {
+		return nil, p.failed(r, ReasonParam, err.Error())
+	}
+	p.inv.Cwd = at.dir
+	argv, bound, err := spec.Bind(s, q.Params, q.Claim, resolver(at.dir))
+	if err != nil {
+		return nil, p.failed(r, ReasonParam, err.Error())
+	}
+	p.argv, p.inv.Argv = argv, make([]string, len(argv))
+	for i, a := range argv {
+		p.inv.Argv[i] = r.hide(a)
+	}
+	for k, v := range bound {
+		p.inv.Params[k] = r.hide(v)
+	}
+	if p.env, err = r.environment(q); err != nil {
+		return nil, p.failed(r, ReasonParam, err.Error())
+	}
+	if err := p.runsAs(); err != nil {
+		return nil, p.failed(r, ReasonRunsAs, err.Error())
+	}
+	key := struct {
+		File, Hash, Dir string
+		Argv, Env       []string
+		Draft           bool
+		Root, Cwd       string
+	}{s.File, s.Hash, at.dir, argv, p.env, q.Draft, q.Root, q.Cwd}
+	b, err := json.Marshal(key)
+	if err != nil {
+		return nil, p.failed(r, ReasonParam, err.Error())
+	}
+	p.key = string(b)
+	return p, nil
+}
+
+func (r *Runner) newID() (string, error) {
+	r.entropy.Lock()
+	defer r.entropy.Unlock()
+	return lemma.NewID(lemma.IDInvocation, r.o.Now(), r.o.Entropy)
+}
+
+func (r *Runner) hide(s string) string {
+	b, _ := r.o.Redact([]byte(s))
+	return string(b)
+}
+
+// environment is PATH, LANG and HOME of the daemon, what the definition names,
+// and what keeps common tools from being steered by files they find.
+func (r *Runner) environment(q Request) ([]string, error) {
+	env := map[string]string{}
+	for _, name := range []string{"PATH", "LANG", "HOME"} {
+		if v, ok := r.o.Env(name); ok {
+			env[name] = v
+		}
+	}
+	env["PATH"] = cleanPath(env["PATH"])
+	if env["PATH"] == "" {
+		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+	}
+	maps.Copy(env, hardening(q.Sensor.Argv[0].Text))
+	look := r.o.Env
+	if q.Sensor.EnvFrom == "agent" {
+		if look = q.Env; look == nil {
+			return nil, errors.New("the agent's environment is not known")
+		}
+	}
+	for _, name := range q.Sensor.Env {
+		if v, ok := look(name); ok && !strings.ContainsRune(v, 0) {
+			env[name] = v
+		}
+	}
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out, nil
+}
+
+// hardening switches off, by environment, what makes a measuring tool run
+// something that a repository brought along.
+func hardening(program string) map[string]string {
+	switch filepath.Base(program) {
+	case "git":
+		return map[string]string{
+			"GIT_CONFIG_COUNT": "3",
+			"GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false",
+			"GIT_CONFIG_KEY_1": "core.hooksPath", "GIT_CONFIG_VALUE_1": "/dev/null",
+			"GIT_CONFIG_KEY_2": "safe.bareRepository", "GIT_CONFIG_VALUE_2": "explicit",
+			"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat",
+		}
+	case "go":
+		return map[string]string{"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOENV": "off"}
+	case "yarn":
+		return map[string]string{"YARN_IGNORE_PATH": "1"}
+	case "psql":
+		return map[string]string{"PSQLRC": "/dev/null"}
+	case "python", "python3":
+		return map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+	}
+	return nil
+}
+
+// runsAs settles whose rights the process has. Only root can take another
+// user's; a person's own daemon measures as itself and marks every invocation.
+func (p *prepared) runsAs() error {
+	name := p.req.Sensor.RunsAs
+	if name == "" {
+		return nil
+	}
+	if me, err := user.Current(); err == nil && me.Username == name {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		p.inv.Sandbox += ",runs_as:self"
+		return nil
+	}
+	c, err := credentialOf(name)
+	if err != nil {
+		return fmt.Errorf("there is no user %s", name)
+	}
+	p.user = c
+	return nil
+}
+
+// queue waits for the turn of t and runs.
+func (r *Runner) queue(ctx context.Context, p *prepared, t *ticket) Reading {
+	if err := r.gate.wait(ctx, t); err != nil {
+		return p.fail(r, ReasonTimeout, "stopped before it started: "+err.Error())
+	}
+	defer r.gate.leave(t)
+	return r.measure(ctx, p)
+}
+
+func (p *prepared) failed(r *Runner, reason, detail string) *Reading {
+	rd := p.fail(r, reason, detail)
+	return &rd
+}
+
+// fail makes the reading of a run that did not measure.
+func (p *prepared) fail(r *Runner, reason, detail string) Reading {
+	if p.inv.StartedAt == "" {
+		p.inv.StartedAt = lemma.Time(r.o.Now())
+	}
+	return Reading{
+		Sensor: p.req.Sensor, Invocation: p.inv, Reason: reason, Detail: oneLine(r.hide(detail), 200),
+		Evidence: spec.Evidence{Sensor: p.inv.SensorID, Invocation: p.inv.ID},
+	}
+}
+
+func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
+	s := p.req.Sensor
+	if r.o.Permit != nil && !p.req.Draft {
+		if err := r.o.Permit(s, p.req.Root, p.req.Cwd); err != nil {
+			return p.fail(r, ReasonPermission, "pending: "+err.Error())
+		}
+	}
+	path := ""
+	for _, kv := range p.env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	file, err := program(p.argv[0], p.inv.Cwd, path)
+	if err != nil {
+		reason, detail := startReason(err)
+		return p.fail(r, reason, detail)
+	}
+	p.inv.StartedAt = lemma.Time(r.o.Now())
+	o := run(ctx, command{
+		path: file, argv: p.argv, dir: p.inv.Cwd, env: p.env, user: p.user, timeout: s.Timeout, cap: s.MaxOutputBytes,
+	})
+	p.inv.DurationMS = o.took.Milliseconds()
+	p.inv.ExitCode = o.exit
+	if reason, detail := decide(s, &o); reason != "" {
+		return p.fail(r, reason, detail)
+	}
+	return r.reading(p, &o)
+}
+
+// decide says what an outcome means: a reason, or "" for evidence.
+func decide(s *spec.Sensor, o *outcome) (reason, detail string) {
+	switch {
+	case !o.started:
+		return startReason(o.startErr)
+	case o.stopped != nil:
+		return ReasonTimeout, "stopped: " + o.stopped.Error()
+	case o.timedOut:
+		return ReasonTimeout, fmt.Sprintf("longer than %v", s.Timeout)
+	case o.capped:
+		return ReasonOutputCap, fmt.Sprintf("more than %d bytes", s.MaxOutputBytes)
+	case o.signal != "":
+		return ReasonSignal, o.signal
+	case o.exit < 0 || !slices.Contains(s.ExitOK, o.exit):
+		return ReasonExit, fmt.Sprintf("exit code %d%s", o.exit, diagnostics(o))
+	case o.held:
+		return ReasonTimeout, "a child kept the output open"
+	}
+	return "", ""
+}
+
+// diagnostics is the last line that a failing program printed.
+func diagnostics(o *outcome) string {
+	text := strings.TrimSpace(string(o.stderr))
+	if text == "" {
+		text = strings.TrimSpace(string(o.stdout))
+	}
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(text, "\n")
+	return ": " + lines[len(lines)-1]
+}
+
+func startReason(err error) (reason, detail string) {
+	detail = err.Error()
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		detail = pe.Path + ": " + pe.Err.Error()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return ReasonNotFound, detail
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, io.ErrUnexpectedEOF):
+		return ReasonParam, detail
+	}
+	return ReasonPermission, detail
+}
+
+// reading turns output into evidence: values are read from the raw bytes, then
+// everything that leaves here is redacted.
+func (r *Runner) reading(p *prepared, o *outcome) Reading {
+	s := p.req.Sensor
+	raw := o.evidence()
+	values := r.o.Extract(s, raw, o.exit)
+	hide := classes(s, r.o.Redact)
+	output, hits := hide(raw)
+	rd := Reading{Sensor: s, Output: output, Hits: hits}
+	for _, v := range values {
+		rd.Evidence.Values = append(rd.Evidence.Values, hideValue(s, v, r.o.Redact))
+	}
+	if s.Sensitivity == "secret" { // presence only: the output itself is never kept
+		rd.Output = nil
+	} else {
+		sum := sha256.Sum256(output)
+		p.inv.OutputHash = hex.EncodeToString(sum[:])
+		p.inv.OutputBlob = p.inv.OutputHash
+		if len(hits) == 0 && len(r.o.OriginKey) > 0 {
+			mac := hmac.New(sha256.New, r.o.OriginKey)
+			mac.Write(raw)
+			p.inv.OriginMAC = hex.EncodeToString(mac.Sum(nil))
+		}
+	}
+	rd.Invocation = p.inv
+	rd.Evidence.Sensor, rd.Evidence.Invocation = s.ID, p.inv.ID
+	return rd
+}
