@@ -31,8 +31,9 @@ func (e Effect) Rank() int {
 	return 2
 }
 
-// AtLeast reports whether e is as strong as o or stronger.
-func (e Effect) AtLeast(o Effect) bool { return e.Rank() >= o.Rank() }
+// AtLeast reports whether e is as strong as o or stronger; no effect at all is
+// weaker than any.
+func (e Effect) AtLeast(o Effect) bool { return e != "" && e.Rank() >= o.Rank() }
 
 // Join returns the stronger of two effects; "" is no effect at all.
 func Join(a, b Effect) Effect {
@@ -44,16 +45,28 @@ func Join(a, b Effect) Effect {
 
 // Command is one program that a command line runs, wrappers resolved.
 type Command struct {
-	Argv     []string // argv[0] is the program's base name as written
-	Wrappers []string // sudo, env, bash -c … outermost first
+	Argv     []string // argv[0] as spelled, quotes and escapes removed
+	Wrappers []string // sudo, env, bash -c …, outermost first
 	Env      []string // NAME=value words set for it
-	Cwd      string   // directory set before it by cd, "" when unchanged
+	Cwd      string   // directory a cd before it leads to, "" when unchanged
 	Effect   Effect
 	Rule     string // id of the rule that decided
 	Why      string
 	Dynamic  bool // an argument is known only when it runs
-	Start    int  // byte span in the text that was read
-	End      int
+	// Regenerable: it removes nothing but directories whose name says that a
+	// build makes them again. Whether that is true here only the disk can tell
+	// (13.6), so Effect does not count on it.
+	Regenerable bool
+	Start       int // byte span in the text that was read
+	End         int
+}
+
+// Program is the base name of the command.
+func (c Command) Program() string {
+	if len(c.Argv) == 0 {
+		return ""
+	}
+	return base(c.Argv[0])
 }
 
 // Reading is what a command line does.
@@ -75,5 +88,38 @@ func (r Reading) Words() [][]string {
 	return out
 }
 
+// Bounds of one reading. They are counts, never a clock, so that a reading is
+// the same every time; what goes beyond them is opaque.
+const (
+	maxText     = 64 << 10 // bytes of command text
+	maxDepth    = 12       // nested readings: bash -c in bash -c …
+	maxSteps    = 20_000   // nodes and words walked in all
+	maxCommands = 1_000
+	maxPaths    = 1_000
+	maxWord     = 8 << 10 // bytes of one resolved word
+)
+
 // Read reads a command line as bash would parse it.
-func Read(cmd string) Reading { return Reading{Effect: Opaque, Opaque: true, Why: "not read"} }
+func Read(cmd string) Reading {
+	w := walker{steps: maxSteps}
+	w.text(cmd, 0)
+	return w.reading()
+}
+
+// ReadArgv reads a program and its arguments that no shell looks at.
+func ReadArgv(argv []string) Reading {
+	w := walker{steps: maxSteps}
+	args := make([]word, len(argv))
+	for i, a := range argv {
+		args[i] = word{s: clip(a)}
+	}
+	w.exec(call{args: args})
+	return w.reading()
+}
+
+func clip(s string) string {
+	if len(s) > maxText {
+		return s[:maxText]
+	}
+	return s
+}

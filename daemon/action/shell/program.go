@@ -1,0 +1,228 @@
+package shell
+
+import "strings"
+
+// ruling is what a classifier says of one program call.
+type ruling struct {
+	effect Effect
+	rule   string
+	why    string
+	paths  []word // written or removed
+	regen  bool
+}
+
+// classifier rules on one program. A family of programs is one file with its
+// own table; classifierOf knows it.
+type classifier func(w *walker, c call) ruling
+
+// classifierOf finds the family that rules on a program. A new family is a new
+// file and one case here. It is a function, not a table, because families lead
+// back here through what they run.
+func classifierOf(name string) classifier {
+	if plainReaders[name] {
+		return plainReader
+	}
+	if _, ok := withOptions[name]; ok {
+		return optionReader
+	}
+	switch name {
+	case "uniq":
+		return uniq
+	case "sed", "gsed":
+		return sed
+	case "awk", "gawk", "mawk", "nawk":
+		return awk
+	case "curl", "wget", "http", "https", "xh", "httpie":
+		return http
+	case "rm", "gunlink", "unlink", "rmdir", "srm", "trash", "del", "erase", "rd":
+		return remove
+	case "cp", "mv", "ln", "install", "rsync", "scp", "sftp", "rclone", "touch", "mkdir", "tee", "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr", "mkfifo", "mknod", "patch", "split", "csplit", "tar", "zip", "unzip", "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz", "7z", "cpio", "truncate", "shred", "dd":
+		return files
+	case "mkfs", "mkfs.ext4", "mkfs.ext3", "mkfs.ext2", "mkfs.xfs", "mkfs.btrfs", "mkfs.vfat", "mkfs.fat", "mkfs.ntfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "sgdisk", "fdisk", "sfdisk", "cfdisk", "parted", "gdisk", "diskpart", "format", "hdparm", "cryptsetup", "pvremove", "vgremove", "lvremove", "zpool", "zfs", "mdadm", "dmsetup", "nvme", "diskutil":
+		return disk
+	case "kill", "killall", "pkill", "skill", "reboot", "shutdown", "halt", "poweroff", "init", "telinit", "crontab", "userdel", "groupdel", "deluser", "delgroup", "usermod", "useradd", "passwd", "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "swapoff", "umount", "mount", "modprobe", "rmmod", "insmod", "at", "batch":
+		return system
+	case "python", "pypy", "node", "deno", "bun", "perl", "ruby", "php", "lua", "osascript", "powershell", "pwsh", "cmd", "tclsh", "Rscript", "groovy", "jshell", "ts-node", "tsx", "irb", "ipython":
+		return interpreter
+	case "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "duckdb", "clickhouse-client", "mongosh", "mongo", "redis-cli", "valkey-cli", "cqlsh", "snowsql", "bq", "cockroach", "sqlplus":
+		return database
+	case "git", "hub":
+		return git
+	case ".", "source":
+		return sourced
+	case "apply_patch", "applypatch":
+		return patchCommand
+	}
+	if _, ok := verbTables[name]; ok {
+		return verbs
+	}
+	if strings.HasPrefix(name, "mkfs") || strings.HasPrefix(name, "newfs") {
+		return disk
+	}
+	return unknownProgram
+}
+
+// record adds a command with its ruling to the reading.
+func (w *walker) record(c call, e Effect, rule, why string) {
+	w.add(c, ruling{effect: e, rule: rule, why: why})
+}
+
+func (w *walker) add(c call, r ruling) {
+	w.note(r.effect, r.rule, r.why)
+	for _, p := range r.paths {
+		w.path(p.s)
+	}
+	if len(w.cmds) >= maxCommands {
+		w.note(Opaque, "budget", "too many commands")
+		return
+	}
+	cmd := Command{
+		Argv: make([]string, len(c.args)), Env: c.env, Cwd: w.cwd, Effect: r.effect, Rule: r.rule, Why: r.why,
+		Regenerable: r.regen, Start: w.start, End: w.end,
+	}
+	for i, a := range c.args {
+		cmd.Argv[i] = a.s
+		if len(a.s) > maxWord {
+			cmd.Argv[i] = a.s[:maxWord]
+		}
+		cmd.Dynamic = cmd.Dynamic || a.dyn
+	}
+	if len(w.wraps) > 0 {
+		cmd.Wrappers = append([]string(nil), w.wraps...)
+	}
+	w.cmds = append(w.cmds, cmd)
+}
+
+// program classifies a command whose wrappers are gone.
+func (w *walker) program(name string, c call) stream {
+	if len(c.args) == 2 && (c.args[1].s == "--version" || c.args[1].s == "--help" || c.args[1].s == "-V" && name != "sort" || c.args[1].s == "version") && !strings.ContainsAny(c.args[0].s, "/.") {
+		w.record(c, ReadOnly, "read.version", "prints version or help")
+		return stream{kind: unknown}
+	}
+	for _, e := range c.env {
+		if hijack(e) {
+			w.note(Opaque, "env.hijack", "changes what runs by "+e[:strings.IndexByte(e, '=')])
+		}
+	}
+	f := classifierOf(name)
+	// A path that is neither a system directory nor the bare name is some file
+	// that calls itself that: it gets no credit for reading only.
+	r := f(w, c)
+	if r.effect == ReadOnly && strings.ContainsRune(c.args[0].s, '/') && !systemPath(c.args[0].s) {
+		r.effect, r.rule, r.why = Mutate, "program.local", "a program of this directory: "+c.args[0].s
+	}
+	if e, rule, why := sensitive(r, name); e != "" {
+		r.effect, r.rule, r.why = Join(r.effect, e), rule, why
+	}
+	w.add(c, r)
+	if name == "cd" || name == "pushd" {
+		w.chdir(c)
+	}
+	return output(c.args, c.in)
+}
+
+func (w *walker) chdir(c call) {
+	dir := "~"
+	for _, a := range c.args[1:] {
+		if a.s == "--" || a.s == "-P" || a.s == "-L" {
+			continue
+		}
+		dir = a.s
+		break
+	}
+	w.cwd = joinPath(w.cwd, dir)
+}
+
+func systemPath(p string) bool {
+	for _, d := range [...]string{"/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/"} {
+		if rest, ok := strings.CutPrefix(p, d); ok && strings.IndexByte(rest, '/') < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hijack reports an assignment that makes a harmless name run something else.
+func hijack(e string) bool {
+	i := strings.IndexByte(e, '=')
+	if i < 0 {
+		return false
+	}
+	switch n := e[:i]; n {
+	case "PATH", "BASH_ENV", "ENV", "SHELL", "IFS", "PYTHONSTARTUP", "PYTHONPATH", "PERL5OPT", "RUBYOPT", "NODE_OPTIONS", "PAGER", "EDITOR", "VISUAL",
+		"GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_EDITOR", "GIT_PROXY_COMMAND", "GIT_ASKPASS", "LESSOPEN", "MANPAGER", "PROMPT_COMMAND":
+		v := e[i+1:]
+		return v != "" && v != "cat" && v != "true" && v != "less" && v != "vi" && v != "vim" && v != "nano" && n != "NODE_OPTIONS" && n != "PYTHONPATH" || n == "NODE_OPTIONS" && strings.Contains(v, "require")
+	default:
+		return strings.HasPrefix(n, "LD_") && n != "LD_LIBRARY_PATH" || strings.HasPrefix(n, "DYLD_INSERT")
+	}
+}
+
+// positional are the words that are no options; valued options lose their value.
+func positional(args []word, valued string) []word {
+	var out []word
+	for i := 1; i < len(args); i++ {
+		a := args[i].s
+		if a == "--" {
+			return append(out, args[i+1:]...)
+		}
+		if len(a) > 1 && a[0] == '-' {
+			if takesValue(valued, a) {
+				i++
+			}
+			continue
+		}
+		out = append(out, args[i])
+	}
+	return out
+}
+
+// destructiveVerb reports a subcommand word that takes something away for good.
+func destructiveVerb(s string) bool {
+	s = strings.ToLower(s)
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' || r == ':' || r == '.' }) {
+		switch part {
+		case "delete", "del", "destroy", "drop", "purge", "wipe", "erase", "terminate", "nuke", "rm", "remove", "prune", "forget", "flush", "flushall", "flushdb", "truncate", "reset", "deregister", "obliterate", "uninstall", "revoke", "rb", "unregister", "undeploy", "unsubscribe", "rollback":
+			return true
+		}
+	}
+	return false
+}
+
+// unknownProgram is a mutation, and destruction when one of its first words
+// says so: farm tools and admin clients agree on those verbs.
+func unknownProgram(_ *walker, c call) ruling {
+	name := base(c.args[0].s)
+	n := 0
+	for _, a := range c.args[1:] {
+		if a.s == "" || a.s[0] == '-' {
+			if a.s == "--help" || a.s == "--force-reset" {
+				n = 4
+				if a.s != "--help" {
+					return ruling{effect: Destroy, rule: "verb.destroy", why: name + " " + a.s}
+				}
+			}
+			continue
+		}
+		if strings.ContainsAny(a.s, " /=") {
+			break
+		}
+		if n++; n > 4 {
+			break
+		}
+		if destructiveVerb(a.s) {
+			return ruling{effect: Destroy, rule: "verb.destroy", why: name + " … " + a.s}
+		}
+	}
+	return ruling{effect: Mutate, rule: "program.unknown", why: "an unknown program may change anything: " + name}
+}
+
+func readOnly(why string) ruling { return ruling{effect: ReadOnly, rule: "read", why: why} }
+
+func mutate(rule, why string, paths ...word) ruling {
+	return ruling{effect: Mutate, rule: rule, why: why, paths: paths}
+}
+
+func destroy(rule, why string, paths ...word) ruling {
+	return ruling{effect: Destroy, rule: rule, why: why, paths: paths}
+}

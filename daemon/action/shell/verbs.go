@@ -1,0 +1,320 @@
+package shell
+
+import "strings"
+
+// verbTable rules on a program by its subcommands. A phrase is subcommand words
+// in order, from the first; a word ending in * is a prefix; +flag means that
+// the flag must stand somewhere. Longest phrase wins.
+type verbTable struct {
+	valued  string // global options that take a value
+	read    []string
+	destroy []string
+	mutate  []string // exceptions to destroy and to the general verbs
+	general bool     // delete, destroy, purge … anywhere in the first words destroys
+}
+
+func phrases(s string) []string {
+	var out []string
+	for p := range strings.SplitSeq(s, ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+const (
+	packageReads = "list, ls, search, show, info, view, outdated, why, explain, config list, config get, root, prefix, bin, help, version, audit, fund, doctor, licenses, ping, whoami"
+	cloudValued  = "--profile --region --output --query --endpoint-url -o --project --format --account --zone --subscription -g --resource-group --name -n --filter --limit"
+)
+
+var verbTables = map[string]verbTable{
+	"npm":                 {valued: "--prefix -w --workspace --registry", read: phrases(packageReads + ", ll, la"), destroy: phrases("unpublish, deprecate, access revoke, owner rm, team destroy"), mutate: phrases("uninstall, rm, remove, un, prune, cache clean")},
+	"pnpm":                {valued: "-C --dir --filter -F", read: phrases(packageReads), mutate: phrases("remove, rm, prune, store prune")},
+	"yarn":                {valued: "--cwd", read: phrases(packageReads + ", workspaces info, workspaces list"), mutate: phrases("remove, cache clean")},
+	"pip":                 {read: phrases("list, show, freeze, check, search, index, debug, config list, config get, inspect, cache list, cache info"), mutate: phrases("uninstall, cache purge")},
+	"pip3":                {read: phrases("list, show, freeze, check, index, inspect")},
+	"uv":                  {read: phrases("pip list, pip show, pip freeze, pip check, pip tree, tree, version, python list"), mutate: phrases("remove, pip uninstall, cache clean, cache prune")},
+	"poetry":              {read: phrases("show, check, env info, env list, version"), mutate: phrases("remove, env remove")},
+	"cargo":               {valued: "--manifest-path -Z --color --config", read: phrases("tree, metadata, search, version, locate-project, pkgid, info, read-manifest, verify-project"), destroy: phrases("yank, owner --remove"), mutate: phrases("clean, remove, rm, uninstall")},
+	"go":                  {valued: "-C", read: phrases("version, env, list, doc, help, vet, mod graph, mod why, mod verify, tool nm, tool objdump"), mutate: phrases("clean, env +-w, env +-u, list +-toolexec, vet +-vettool, list +-export")},
+	"rustup":              {read: phrases("show, toolchain list, target list, component list, which, check"), mutate: phrases("toolchain uninstall, self uninstall, target remove, component remove")},
+	"gem":                 {read: phrases("list, search, info, environment, env, contents, outdated, dependency, which"), destroy: phrases("yank"), mutate: phrases("uninstall, cleanup")},
+	"bundle":              {read: phrases("list, show, info, outdated, check, config list, platform")},
+	"composer":            {read: phrases("show, info, outdated, validate, licenses, why, depends, diagnose, search, status"), mutate: phrases("remove, clear-cache")},
+	"mvn":                 {read: phrases("--version, dependency:tree, help:effective-pom")},
+	"dotnet":              {read: phrases("--info, --list-sdks, --list-runtimes, list"), destroy: phrases("ef database drop, nuget delete"), mutate: phrases("remove, clean")},
+	"brew":                {read: phrases("list, ls, info, search, outdated, deps, uses, config, doctor, home, leaves, desc, cat, services list"), mutate: phrases("uninstall, remove, rm, cleanup, autoremove")},
+	"apt":                 {valued: "-o -c -t", read: phrases("list, search, show, policy, depends, rdepends, changelog"), destroy: phrases("purge, remove, autoremove, autopurge")},
+	"apt-get":             {valued: "-o -c -t", read: phrases("changelog, check"), destroy: phrases("purge, remove, autoremove, dist-upgrade"), mutate: phrases("install, update, upgrade, clean, autoclean")},
+	"apt-cache":           {read: phrases("*")},
+	"dpkg":                {read: phrases("-l, --list, -L, --listfiles, -s, --status, -S, --search, --print-architecture, -c, -I, --get-selections"), destroy: phrases("-r, --remove, -P, --purge")},
+	"dpkg-query":          {read: phrases("*")},
+	"dnf":                 {read: phrases("list, search, info, repolist, provides, repoquery, history list, check-update"), destroy: phrases("remove, erase, autoremove, history undo")},
+	"yum":                 {read: phrases("list, search, info, repolist, provides, check-update"), destroy: phrases("remove, erase, autoremove")},
+	"rpm":                 {read: phrases("-q, -qa, -qi, -ql, -qf, --query, -V"), destroy: phrases("-e, --erase")},
+	"pacman":              {read: phrases("-Q, -Qi, -Ql, -Qs, -Qe, -Ss, -Si, -Qo, -Qdt"), destroy: phrases("-R, -Rs, -Rns, -Rn, -Rc, -Rsc, -Rdd, -Scc")},
+	"apk":                 {read: phrases("info, list, search, policy, version, stats"), destroy: phrases("del")},
+	"snap":                {read: phrases("list, info, find, services, changes, version"), destroy: phrases("remove")},
+	"flatpak":             {read: phrases("list, info, search, remotes"), destroy: phrases("uninstall, remove")},
+	"nix":                 {read: phrases("search, show-config, flake show, flake metadata, path-info, why-depends, store ls"), destroy: phrases("store gc, store delete")},
+	"nix-collect-garbage": {destroy: phrases("*")},
+
+	"docker":         {valued: "-H --host -c --context --config -l --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys), mutate: phrases("rmi, image rm, container rm, rm, network rm, plugin rm, manifest rm, stop, compose rm, network disconnect, image remove, compose stop")},
+	"podman":         {valued: "--url -c --connection --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys + ", system reset, machine rm, pod rm +-f"), mutate: phrases("rmi, image rm, rm, network rm, stop")},
+	"nerdctl":        {valued: "-n --namespace -H", read: phrases(dockerReads), destroy: phrases(dockerDestroys), mutate: phrases("rmi, image rm, rm, network rm, stop")},
+	"docker-compose": {valued: "-f --file -p --project-name --env-file --profile", read: phrases("ps, logs, config, images, top, port, version, ls, events"), destroy: phrases("down +-v, down +--volumes, down +--rmi, rm +-v, rm +-f, kill"), mutate: phrases("down, rm, stop")},
+	"kubectl":        {valued: kubeValued, read: phrases(kubeReads), destroy: phrases(kubeDestroys), mutate: phrases("config delete-*, label, annotate")},
+	"oc":             {valued: kubeValued, read: phrases(kubeReads + ", whoami, status, projects"), destroy: phrases(kubeDestroys)},
+	"helm":           {valued: "-n --namespace --kube-context --kubeconfig", read: phrases("list, ls, status, get, history, show, search, template, lint, version, env, repo list, dependency list, verify, diff"), destroy: phrases("uninstall, delete, del, un, rollback"), mutate: phrases("repo remove, plugin uninstall")},
+	"kustomize":      {read: phrases("build, version, cfg tree")},
+	"kind":           {read: phrases("get, version"), destroy: phrases("delete")},
+	"minikube":       {valued: "-p --profile", read: phrases("status, ip, version, profile list, logs, service list, addons list"), destroy: phrases("delete")},
+	"argocd":         {read: phrases("app list, app get, app diff, app history, app logs, version, cluster list, repo list, proj list"), general: true},
+	"flux":           {read: phrases("get, check, logs, tree, stats, diff, version"), destroy: phrases("uninstall"), general: true},
+
+	"terraform":        {valued: "", read: phrases(tfReads), destroy: phrases(tfDestroys), mutate: phrases("destroy +-help")},
+	"tofu":             {read: phrases(tfReads), destroy: phrases(tfDestroys)},
+	"terragrunt":       {read: phrases(tfReads), destroy: phrases(tfDestroys + ", run-all destroy, run-all apply, destroy-all, apply-all")},
+	"pulumi":           {valued: "-s --stack -C --cwd", read: phrases("stack ls, stack output, preview, whoami, config get, logs, about, version, stack history, stack graph"), destroy: phrases("destroy, stack rm, up +--yes, up +-y, state delete, refresh +--yes, cancel, down")},
+	"cdk":              {read: phrases("list, ls, synth, synthesize, diff, doctor, metadata, docs"), destroy: phrases("destroy")},
+	"serverless":       {read: phrases("info, print, logs, deploy list"), destroy: phrases("remove, rollback")},
+	"sls":              {read: phrases("info, print, logs, deploy list"), destroy: phrases("remove, rollback")},
+	"sam":              {read: phrases("validate, logs, list"), destroy: phrases("delete")},
+	"ansible":          {},
+	"ansible-playbook": {read: phrases("+--list-tasks, +--list-hosts, +--syntax-check")},
+	"vagrant":          {read: phrases("status, global-status, ssh-config, port, box list, plugin list, version, validate"), destroy: phrases("destroy, box remove, snapshot delete, snapshot restore")},
+	"packer":           {read: phrases("validate, inspect, version, fmt +-check")},
+
+	"aws":      {valued: cloudValued, read: phrases(awsReads), destroy: phrases(awsDestroys), mutate: phrases("configure"), general: true},
+	"gcloud":   {valued: cloudValued, read: phrases("version, info, help, config list, config get-value, config configurations list, auth list, projects list, projects describe"), destroy: phrases("projects delete"), general: true},
+	"gsutil":   {valued: "-o", read: phrases("ls, cat, du, stat, hash, version, acl get, iam get"), destroy: phrases("rm, rb, rsync +-d, mv, lifecycle set")},
+	"az":       {valued: cloudValued, read: phrases("version, account list, account show"), general: true},
+	"doctl":    {valued: "-t --context", general: true},
+	"heroku":   {valued: "-a --app -r --remote", read: phrases("apps, ps, logs, config, config:get, releases, addons, domains, pg:info, pg:ps, status, auth:whoami"), destroy: phrases("apps:destroy, pg:reset, addons:destroy, pg:killall, releases:rollback, rollback, domains:clear, keys:clear, config:unset, pg:push, pg:pull, pg:copy, ps:kill"), general: true},
+	"fly":      {valued: "-a --app -c --config", read: phrases("status, logs, apps list, info, releases, ips list, secrets list, volumes list, version, doctor, platform"), general: true},
+	"flyctl":   {valued: "-a --app -c --config", read: phrases("status, logs, apps list, info, releases, version"), general: true},
+	"vercel":   {read: phrases("ls, list, inspect, logs, whoami, env ls, domains ls"), destroy: phrases("rm, remove, env rm, domains rm, dns rm, rollback, project rm"), general: true},
+	"netlify":  {read: phrases("status, sites:list, env:list, env:get, logs, functions:list"), general: true},
+	"wrangler": {read: phrases("whoami, tail, deployments list, kv namespace list, d1 list, r2 bucket list, secret list"), general: true},
+	"supabase": {read: phrases("status, projects list, migration list, functions list, secrets list"), destroy: phrases("db reset, db push, migration repair, migration squash"), general: true},
+	"firebase": {valued: "-P --project", read: phrases("projects:list, apps:list, functions:list, functions:log, login:list, hosting:sites:list"), destroy: phrases("firestore:delete, database:remove, functions:delete, hosting:disable, database:set"), general: true},
+	"gh": {valued: "-R --repo", read: phrases("repo view, repo list, pr list, pr view, pr diff, pr checks, pr status, issue list, issue view, issue status, run list, run view, run watch, release list, release view, auth status, search, status, workflow list, workflow view, gist list, gist view, label list, secret list, variable list, variable get, cache list"),
+		destroy: phrases("repo delete, repo archive, release delete, release delete-asset, issue delete, secret delete, variable delete, workflow disable, run delete, cache delete, gist delete, label delete, ssh-key delete, gpg-key delete, codespace delete, project delete, extension remove, api +DELETE, api +-XDELETE")},
+	"glab": {valued: "-R --repo", read: phrases("repo view, mr list, mr view, mr diff, issue list, issue view, ci list, ci view, ci status, release list, auth status, variable list"), destroy: phrases("api +DELETE"), general: true},
+
+	"systemctl":                {valued: "-H -M -n -o -p --property -t --type", read: phrases("status, show, cat, list-*, is-*, get-default, show-environment, help"), destroy: phrases("poweroff, reboot, halt, kexec, emergency, rescue, isolate"), mutate: phrases("stop, disable, mask, reset-failed, revert, kill")},
+	"service":                  {read: phrases("--status-all")},
+	"launchctl":                {read: phrases("list, print, blame, dumpstate"), destroy: phrases("remove, reboot")},
+	"supervisorctl":            {read: phrases("status, tail, avail, pid"), mutate: phrases("stop, remove, shutdown")},
+	"pm2":                      {read: phrases("list, ls, status, logs, show, describe, info, env, monit, jlist, prettylist"), destroy: phrases("delete, del, kill, flush")},
+	"loginctl":                 {read: phrases("list-*, show-*, *-status, session-status"), destroy: phrases("terminate-*, kill-*")},
+	"hostnamectl":              {read: phrases("status")},
+	"timedatectl":              {read: phrases("status, show, list-timezones, timesync-status")},
+	"localectl":                {read: phrases("status, list-*")},
+	"resolvectl":               {read: phrases("status, query, statistics, dns, domain")},
+	"networkctl":               {read: phrases("status, list, lldp")},
+	"nmcli":                    {read: phrases("device status, connection show, device show, general status, device wifi list"), general: true},
+	"nginx":                    {read: phrases("-t, -T, -v, -V, -h"), destroy: phrases("-s +stop, -s +quit")},
+	"apachectl":                {read: phrases("-t, configtest, -S, -M, -v, -V, status"), mutate: phrases("stop")},
+	"httpd":                    {read: phrases("-t, -S, -M, -v, -V")},
+	"haproxy":                  {read: phrases("-c, -v, -vv")},
+	"postconf":                 {read: phrases("-n, -d"), mutate: phrases("-e")},
+	"sshd":                     {read: phrases("-t, -T")},
+	"postfix":                  {read: phrases("status, check")},
+	"ssh-add":                  {read: phrases("-l, -L"), destroy: phrases("-D, -d")},
+	"gpg":                      {read: phrases("--list-*, -k, -K, --version, --verify, --fingerprint"), destroy: phrases("--delete-*")},
+	"openssl":                  {read: phrases("version, s_client, ciphers, verify, list, dgst")},
+	"pass":                     {read: phrases("ls, list, show, find, grep"), destroy: phrases("rm, remove, delete")},
+	"vault":                    {read: phrases("status, read, list, kv get, kv list, token lookup, policy list, policy read, secrets list, auth list, version, audit list, kv metadata get"), destroy: phrases("secrets disable, auth disable, lease revoke, token revoke, operator seal, audit disable, delete, kv destroy, kv delete, kv metadata delete, kv put, operator rekey, operator rotate"), general: true},
+	"consul":                   {read: phrases("members, info, kv get, catalog *, version, operator raft list-peers"), destroy: phrases("force-leave, leave, snapshot restore, kv delete, operator raft remove-peer"), general: true},
+	"etcdctl":                  {valued: "--endpoints --cacert --cert --key", read: phrases("get, member list, endpoint *, version, alarm list"), destroy: phrases("del, member remove, snapshot restore, compaction, defrag"), general: true},
+	"rabbitmqctl":              {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check, eval +x"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
+	"kafka-topics":             {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
+	"kafka-topics.sh":          {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
+	"kafka-consumer-groups.sh": {read: phrases("+--list, +--describe"), destroy: phrases("+--delete, +--reset-offsets")},
+
+	"dropdb":       {destroy: phrases("*")},
+	"dropuser":     {destroy: phrases("*")},
+	"pg_dump":      {mutate: phrases("+-f, +--file"), read: phrases("*")},
+	"pg_dumpall":   {mutate: phrases("+-f, +--file"), read: phrases("*")},
+	"pg_isready":   {read: phrases("*")},
+	"pg_restore":   {destroy: phrases("+--clean, +-c"), read: phrases("+-l, +--list")},
+	"pg_ctl":       {read: phrases("status"), mutate: phrases("stop")},
+	"pg_resetwal":  {destroy: phrases("*")},
+	"mysqladmin":   {valued: "-u -h -P -S", read: phrases("status, ping, version, variables, processlist, extended-status"), destroy: phrases("drop, shutdown, flush-*")},
+	"mysqldump":    {read: phrases("*")},
+	"mongorestore": {destroy: phrases("+--drop")},
+	"prisma":       {read: phrases("version, validate, format +--check, migrate status, db pull +--print, migrate diff"), destroy: phrases("migrate reset, db push +--force-reset, db push +--accept-data-loss, db execute")},
+	"drizzle-kit":  {read: phrases("check"), destroy: phrases("drop, push +--force")},
+	"knex":         {read: phrases("migrate:list, migrate:status, migrate:currentVersion"), destroy: phrases("migrate:rollback, migrate:down, migrate:unlock")},
+	"sequelize":    {read: phrases("db:migrate:status"), destroy: phrases("db:drop, db:migrate:undo*")},
+	"typeorm":      {read: phrases("migration:show"), destroy: phrases("schema:drop, migration:revert, schema:sync")},
+	"rails":        {read: phrases("routes, about, stats, notes, db:version, db:migrate:status, middleware"), destroy: phrases("db:drop, db:reset, db:migrate:reset, db:rollback, db:schema:load, db:truncate_all, db:setup, db:purge, db:seed:replant, destroy, db:drop:*")},
+	"rake":         {read: phrases("-T, --tasks, routes, db:version, db:migrate:status"), destroy: phrases("db:drop, db:reset, db:migrate:reset, db:rollback, db:schema:load, db:truncate_all, db:purge, db:drop:*")},
+	"artisan":      {read: phrases("list, route:list, about, migrate:status"), destroy: phrases("migrate:fresh, migrate:reset, migrate:refresh, migrate:rollback, db:wipe")},
+	"alembic":      {read: phrases("current, history, heads, branches, show, check"), destroy: phrases("downgrade")},
+	"flyway":       {read: phrases("info, validate"), destroy: phrases("clean, undo, repair")},
+	"liquibase":    {read: phrases("status, validate, history, diff"), destroy: phrases("drop-all, dropAll, rollback*")},
+	"diesel":       {read: phrases("migration list, migration pending, print-schema"), destroy: phrases("database reset, database drop, migration revert, migration redo")},
+	"sqlx":         {read: phrases("migrate info"), destroy: phrases("database drop, database reset, migrate revert")},
+	"goose":        {read: phrases("status, version"), destroy: phrases("down, down-to, reset")},
+	"dbmate":       {read: phrases("status, dump"), destroy: phrases("drop, rollback, down")},
+	"migrate":      {valued: "-path -database -source", read: phrases("version"), destroy: phrases("drop, down, force")},
+	"make":         {read: phrases("-n, --dry-run, --just-print, -q, -p +-n"), destroy: phrases("destroy, nuke, drop-db, reset-db, db-reset, purge")},
+	"just":         {read: phrases("--list, -l, --summary, --show, --dump, -n, --dry-run")},
+	"hyperfine":    {}, "pytest": {read: phrases("+--collect-only, +--co")}, "jest": {read: phrases("+--listTests, +--showConfig")}, "vitest": {}, "eslint": {mutate: phrases("+--fix, +-o, +--output-file"), read: phrases("*")},
+	"ruff": {mutate: phrases("+--fix, format, clean"), read: phrases("check, rule, linter, version, config")}, "mypy": {}, "flake8": {read: phrases("*")}, "pylint": {}, "black": {read: phrases("+--check, +--diff")}, "isort": {read: phrases("+--check, +--diff, +-c")},
+	"gofmt": {mutate: phrases("+-w"), read: phrases("*")}, "goimports": {mutate: phrases("+-w"), read: phrases("*")}, "golangci-lint": {mutate: phrases("+--fix"), read: phrases("run, linters, version, config path")}, "staticcheck": {read: phrases("*")}, "prettier": {mutate: phrases("+-w, +--write"), read: phrases("*")},
+	"restic":    {valued: "-r --repo -p --password-file", read: phrases("snapshots, ls, stats, diff, find, check, cat, list, version, dump"), destroy: phrases("forget, prune, unlock, key remove, rewrite, repair"), general: true},
+	"borg":      {read: phrases("list, info, diff, check, version"), destroy: phrases("delete, prune, recreate, compact"), general: true},
+	"velero":    {read: phrases("get, describe, logs, version, *-location get, backup get, backup describe, backup logs, restore get, restore describe, schedule get"), general: true},
+	"virsh":     {read: phrases("list, dominfo, domstate, dumpxml, version, nodeinfo, *-list, *-info, *-dumpxml"), destroy: phrases("destroy, undefine, *-delete, *-destroy, *-undefine, reset"), general: true},
+	"lxc":       {read: phrases("list, info, image list, network list, config show"), destroy: phrases("delete, stop +--force"), general: true},
+	"multipass": {read: phrases("list, info, find, version"), destroy: phrases("delete, purge")},
+	"ollama":    {read: phrases("list, ps, show, ls"), destroy: phrases("rm"), mutate: phrases("stop")},
+	"code":      {read: phrases("--list-extensions, --status, --version")},
+	"gettier":   {read: phrases("status, holds, facts, turns, events, sensors list, sensors lint, sensors diff, audit verify, config show, project list, scenarios list, scenarios validate, version, report, doctor, *")},
+}
+
+const (
+	dockerReads = `ps, images, logs, inspect, version, info, stats, top, port, diff, history, search, events, image ls, image list, image inspect, image history, container ls, container list, container ps, container inspect, container logs, container top, container stats, container port, container diff,
+ volume ls, volume list, volume inspect, network ls, network list, network inspect, compose ps, compose logs, compose config, compose images, compose top, compose port, compose version, compose ls, compose events, system df, system info, system events, context ls, context show, context inspect, buildx ls, buildx inspect, buildx du, manifest inspect, node ls, node ps, service ls, service ps, service logs, service inspect, stack ls, stack ps, stack services, secret ls, config ls, plugin ls, builder ls`
+	dockerDestroys = `system prune, volume rm, volume remove, volume prune, container prune, image prune, network prune, builder prune, buildx prune, buildx rm, compose down +-v, compose down +--volumes, compose down +--rmi, compose rm +-v, compose rm +-f, compose kill, rm +-f, rm +-v, rm +--force, container rm +-f, container rm +--force, rmi +-f, rmi +--force, image rm +-f,
+ kill, container kill, swarm leave, stack rm, service rm, secret rm, config rm, node rm, context rm`
+	kubeValued = "-n --namespace --context --kubeconfig --cluster --user -s --server --as -l --selector -o --output -f --filename -c --container --field-selector --type --tail --since"
+	kubeReads  = `get, describe, logs, version, explain, top, cluster-info, api-resources, api-versions, diff, auth can-i, auth whoami, config view, config get-contexts, config current-context, config get-clusters, config get-users, rollout status, rollout history, events, wait, kustomize, options, plugin list`
+	// kubectl replace --force deletes and makes anew.
+	kubeDestroys = `delete, drain, replace +--force, rollout undo, taint, evict, scale +--replicas=0, adm drain, adm prune, apply +--prune, apply +--force, delete-collection`
+	tfReads      = `version, validate, output, show, providers, graph, state list, state show, state pull, workspace list, workspace show, fmt +-check, console +x, -version, metadata, get +x, plan +-help`
+	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, import +x, state replace-provider`
+	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait, s3api get-object +x`
+	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, s3 mv, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*`
+)
+
+// verbs rules by verbTables.
+func verbs(_ *walker, c call) ruling {
+	name := base(c.args[0].s)
+	t := verbTables[name]
+	pos := subcommands(c.args, t.valued)
+	best, effect := -1, Effect("")
+	try := func(list []string, e Effect) {
+		for _, p := range list {
+			if n := matchPhrase(p, pos, c.args); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
+				best, effect = n, e
+			}
+		}
+	}
+	try(t.read, ReadOnly)
+	try(t.mutate, Mutate)
+	try(t.destroy, Destroy)
+	what := name
+	for i := range min(3, len(pos)) {
+		what += " " + pos[i].s
+	}
+	dry := hasFlag(c.args, "--dry-run", "--dry-run=client", "--dry-run=server", "--dryrun", "--check-only", "--what-if")
+	switch {
+	case effect == Destroy && dry:
+		return readOnly("a dry run of " + what)
+	case effect == Destroy:
+		return destroy("verb."+name, what)
+	case effect == ReadOnly:
+		return readOnly(what + " looks")
+	case effect == Mutate:
+		return mutate("verb."+name, what)
+	}
+	if len(pos) > 0 && pos[0].dyn {
+		return ruling{effect: Opaque, rule: "dynamic.command", why: "a " + name + " command that is known only when it runs"}
+	}
+	if t.general {
+		for i, p := range pos {
+			if i > 4 {
+				break
+			}
+			if strings.IndexByte(p.s, '/') < 0 && destructiveVerb(p.s) && !dry {
+				return destroy("verb.destroy", what)
+			}
+		}
+		for i, p := range pos {
+			if i > 4 || i == 0 {
+				continue
+			}
+			switch v := p.s; {
+			case v == "list", v == "ls", v == "describe", v == "show", v == "get", v == "info", v == "status", v == "version", v == "read", v == "logs", v == "tail", strings.HasPrefix(v, "list-"), strings.HasPrefix(v, "show-"), strings.HasPrefix(v, "get-iam"):
+				return readOnly(what + " looks")
+			}
+		}
+	}
+	return mutate("verb."+name, what)
+}
+
+// subcommands are the plain words; options count as words when they come first,
+// since for nginx or dpkg they are the verb.
+func subcommands(args []word, valued string) []word {
+	pos := positional(args, valued)
+	if len(args) > 1 && strings.HasPrefix(args[1].s, "-") && !takesValue(valued, args[1].s) && len(pos) == 0 || len(args) > 1 && isVerbOption(args[0].s, args[1].s) {
+		return append([]word{args[1]}, pos...)
+	}
+	return pos
+}
+
+func isVerbOption(prog, opt string) bool {
+	switch base(prog) {
+	case "dpkg", "rpm", "pacman", "nginx", "apachectl", "httpd", "gpg", "ssh-add", "sshd", "haproxy", "postconf", "make", "just", "rake", "code", "service":
+		return strings.HasPrefix(opt, "-")
+	}
+	return false
+}
+
+// matchPhrase returns how specific the match is, -1 for none.
+func matchPhrase(p string, pos, args []word) int {
+	n, i := 0, 0
+	for f := range strings.FieldsSeq(p) {
+		if flag, ok := strings.CutPrefix(f, "+"); ok {
+			if !flagPresent(flag, args) {
+				return -1
+			}
+			n += 2
+			continue
+		}
+		if f == "*" && i == 0 && p == "*" {
+			return 0
+		}
+		if i >= len(pos) || !matchWord(f, pos[i].s) {
+			return -1
+		}
+		i++
+		if f != "*" {
+			n += 2
+		}
+		if strings.HasSuffix(f, "*") {
+			n--
+		}
+	}
+	return n
+}
+
+func flagPresent(flag string, args []word) bool {
+	for _, a := range args[1:] {
+		if a.s == flag || strings.HasPrefix(a.s, flag) && strings.HasPrefix(flag, "--") && len(a.s) > len(flag) && a.s[len(flag)] == '=' {
+			return true
+		}
+		if len(flag) == 2 && flag[0] == '-' && len(a.s) > 2 && a.s[0] == '-' && a.s[1] != '-' && strings.IndexByte(a.s, flag[1]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func matchWord(f, s string) bool {
+	if f == "*" {
+		return true
+	}
+	if pre, ok := strings.CutSuffix(f, "*"); ok {
+		return strings.HasPrefix(s, pre)
+	}
+	if suf, ok := strings.CutPrefix(f, "*"); ok {
+		return strings.HasSuffix(s, suf)
+	}
+	return f == s
+}

@@ -1,0 +1,731 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// wrapper is a program that runs another one given in its arguments.
+type wrapper struct {
+	// valued are the options that take their value in the next word.
+	valued string
+	// words is how many plain words stand before the command (timeout's duration).
+	words int
+	// assigns: NAME=value words before the command set its environment.
+	assigns bool
+	// bare is the effect when no command follows.
+	bare Effect
+}
+
+var wrappers = map[string]wrapper{
+	"sudo":             {valued: "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t --type -T --command-timeout -U --other-user -R --chroot -D --chdir", assigns: true, bare: ReadOnly},
+	"doas":             {valued: "-u -C", bare: ReadOnly},
+	"run0":             {valued: "-u -g -D --user --group --chdir --unit --property", bare: Opaque},
+	"pkexec":           {valued: "--user", bare: Opaque},
+	"env":              {valued: "-u --unset -C --chdir -S --split-string", assigns: true, bare: ReadOnly},
+	"nohup":            {bare: ReadOnly},
+	"nice":             {valued: "-n --adjustment", bare: ReadOnly},
+	"ionice":           {valued: "-c --class -n --classdata -p --pid", bare: ReadOnly},
+	"chrt":             {valued: "-T -P -D", words: 1, bare: ReadOnly},
+	"taskset":          {words: 1, bare: ReadOnly},
+	"timeout":          {valued: "-k --kill-after -s --signal", words: 1, bare: ReadOnly},
+	"gtimeout":         {valued: "-k --kill-after -s --signal", words: 1, bare: ReadOnly},
+	"time":             {valued: "-f --format -o --output", bare: ReadOnly},
+	"stdbuf":           {valued: "-i -o -e --input --output --error", bare: ReadOnly},
+	"unbuffer":         {bare: ReadOnly},
+	"setsid":           {bare: ReadOnly},
+	"command":          {bare: ReadOnly},
+	"builtin":          {bare: ReadOnly},
+	"exec":             {valued: "-a", bare: ReadOnly},
+	"then":             {bare: ReadOnly},
+	"busybox":          {bare: ReadOnly},
+	"toybox":           {bare: ReadOnly},
+	"chroot":           {valued: "--userspec --groups", words: 1, bare: Opaque},
+	"unshare":          {valued: "-S -G --map-users --map-groups", bare: Opaque},
+	"nsenter":          {valued: "-t --target -S -G", bare: Opaque},
+	"setpriv":          {valued: "--reuid --regid --groups", bare: ReadOnly},
+	"runuser":          {valued: "-u --user -g --group", bare: Opaque},
+	"strace":           {valued: "-e -o -s -p -P", bare: ReadOnly},
+	"ltrace":           {valued: "-e -o -s -p", bare: ReadOnly},
+	"xvfb-run":         {valued: "-n -s -e -f", bare: ReadOnly},
+	"dbus-run-session": {bare: ReadOnly},
+	"systemd-run":      {valued: "-u --unit -p --property -E --setenv -t", bare: Opaque},
+	"caffeinate":       {valued: "-t -w", bare: ReadOnly},
+	"firejail":         {bare: Opaque},
+	"proot":            {valued: "-r -b -w", bare: Opaque},
+	"fakeroot":         {bare: Opaque},
+	"catchsegv":        {bare: ReadOnly},
+	"direnv":           {words: 2, bare: Mutate},
+	"dotenv":           {valued: "-f -e", bare: Mutate},
+	"dotenvx":          {words: 1, bare: Mutate},
+	"cross-env":        {assigns: true, bare: ReadOnly},
+	"npx":              {valued: "-p --package -w --workspace", bare: Mutate},
+	"bunx":             {bare: Mutate},
+	"pnpx":             {bare: Mutate},
+	"uvx":              {valued: "--from --with --python -p", bare: Mutate},
+	"watch":            {valued: "-n --interval", bare: ReadOnly},
+	"parallel":         {valued: "-j --jobs -a --arg-file -d --delimiter", bare: Opaque},
+	"xargs":            {valued: "-I -i -n -P -L -s -d -a -E --max-args --max-procs --max-lines --arg-file --delimiter --replace", bare: ReadOnly},
+	"flock":            {valued: "-w --timeout --wait -E", words: 1, bare: Mutate},
+	"noglob":           {bare: ReadOnly},
+	"winpty":           {bare: Opaque},
+	"wsl":              {valued: "-d -u --distribution --user", bare: Opaque},
+}
+
+// runners are programs with a subcommand that runs what follows it.
+var runners = map[string][]string{
+	"npm":     {"exec"},
+	"pnpm":    {"dlx", "exec"},
+	"yarn":    {"dlx", "exec"},
+	"bun":     {"x"},
+	"poetry":  {"run"},
+	"pipenv":  {"run"},
+	"pipx":    {"run"},
+	"uv":      {"run"},
+	"hatch":   {"run"},
+	"rye":     {"run"},
+	"bundle":  {"exec"},
+	"mise":    {"exec", "x"},
+	"asdf":    {"exec"},
+	"rbenv":   {"exec"},
+	"op":      {"run"},
+	"doppler": {"run"},
+	"dotnet":  {"exec"},
+	"conda":   {"run"},
+	"mamba":   {"run"},
+	"heroku":  {"run"},
+	"fly":     {"ssh console"},
+}
+
+var shells = set("sh bash zsh dash ksh ash mksh fish rbash busybox-sh")
+
+// exec unwraps a command until the program is found, and classifies it.
+func (w *walker) exec(c call) stream {
+	if !w.step() {
+		return stream{kind: unknown}
+	}
+	if len(c.args) == 0 {
+		return stream{kind: known}
+	}
+	outer := len(w.wraps)
+	out := w.unwrap(c)
+	w.wraps = w.wraps[:outer]
+	return out
+}
+
+func (w *walker) unwrap(c call) stream {
+	for range maxDepth {
+		if len(c.args) == 0 {
+			return stream{kind: known}
+		}
+		head := c.args[0]
+		if head.dyn {
+			w.record(c, Opaque, "dynamic.command", "the program's name is known only when it runs: "+head.s)
+			return stream{kind: unknown}
+		}
+		name := base(head.s)
+		if f := w.funcs[head.s]; f != nil {
+			return w.callFunc(head.s, f, c)
+		}
+		if a, ok := w.vars["alias "+head.s]; ok && w.active["alias "+head.s] == 0 {
+			w.enter("alias " + head.s)
+			w.nested(a.s+" "+quoteAll(c.args[1:]), c.in)
+			w.active["alias "+head.s]--
+			return stream{kind: unknown}
+		}
+		switch {
+		case shells[name]:
+			return w.shellCmd(name, c)
+		case name == "eval":
+			return w.eval(c)
+		case name == "find" || name == "gfind" || name == "fd" || name == "fdfind":
+			return w.find(c)
+		case name == "ssh":
+			return w.ssh(c)
+		case name == "su" || name == "script" || name == "runuser" && hasFlag(c.args, "-c", "--command"):
+			return w.dashC(name, c)
+		case name == "trap":
+			return w.trap(c)
+		case name == "alias":
+			return w.alias(c)
+		case name == "docker" || name == "podman" || name == "nerdctl" || name == "kubectl" || name == "oc" || name == "docker-compose":
+			if inner, ok := containerExec(name, c.args); ok {
+				w.wraps = append(w.wraps, name+" exec")
+				w.note(Mutate, "container.exec", "runs a program in a container")
+				c.args = inner
+				continue
+			}
+		case name == "tmux" || name == "screen":
+			return w.terminal(name, c)
+		}
+		if subs, ok := runners[name]; ok {
+			if inner, sub := runnerArgs(subs, c.args); inner != nil {
+				w.wraps = append(w.wraps, name+" "+sub)
+				c.args = inner
+				continue
+			}
+		}
+		wr, ok := wrappers[name]
+		if !ok {
+			return w.program(name, c)
+		}
+		inner, done := w.strip(name, wr, &c)
+		if done {
+			return stream{kind: unknown}
+		}
+		if len(inner) == 0 {
+			w.record(c, wr.bare, "wrapper.bare", name+" without a command")
+			return stream{kind: unknown}
+		}
+		w.wraps = append(w.wraps, name)
+		c.args = inner
+	}
+	w.record(c, Opaque, "depth", "wrapped too deep")
+	return stream{kind: unknown}
+}
+
+// strip takes a wrapper's own options and words away. done means that the
+// wrapper has been dealt with here.
+func (w *walker) strip(name string, wr wrapper, c *call) (inner []word, done bool) {
+	args, left := c.args[1:], wr.words
+	for len(args) > 0 {
+		a := args[0].s
+		switch {
+		case a == "--":
+			args = args[1:]
+			if left == 0 {
+				return args, false
+			}
+		case len(a) > 1 && a[0] == '-':
+			switch {
+			case name == "env" && (strings.HasPrefix(a, "-S") || strings.HasPrefix(a, "--split-string")):
+				text := strings.TrimPrefix(strings.TrimPrefix(a, "--split-string="), "-S")
+				rest := args[1:]
+				if text == "" || a == "--split-string" {
+					if len(rest) == 0 {
+						return nil, false
+					}
+					text, rest = rest[0].s, rest[1:]
+				}
+				w.wraps = append(w.wraps, "env -S")
+				w.nested(text+" "+quoteAll(rest), c.in)
+				return nil, true
+			case name == "command" && (a == "-v" || a == "-V"):
+				w.record(*c, ReadOnly, "read.lookup", "looks a program up")
+				return nil, true
+			case name == "sudo" && strings.ContainsAny(a, "ev") && (a == "-e" || a == "--edit"):
+				for _, p := range args[1:] {
+					w.path(p.s)
+				}
+				w.record(*c, Mutate, "sudo.edit", "edits files as root")
+				return nil, true
+			case name == "sudo" && (a == "-l" || a == "-v" || a == "-k" || a == "-K" || a == "--list"):
+				w.record(*c, ReadOnly, "sudo.list", "asks what sudo allows")
+				return nil, true
+			case (name == "npx" || name == "parallel" || name == "flock") && (a == "-c" || a == "--call" || a == "--command") && len(args) > 1:
+				w.wraps = append(w.wraps, name+" -c")
+				w.nested(args[1].s, c.in)
+				return nil, true
+			case (name == "strace" || name == "ltrace") && strings.HasPrefix(a, "-p"):
+				w.record(*c, Mutate, "trace.attach", "attaches to a running program")
+				return nil, true
+			}
+			args = args[1:]
+			if takesValue(wr.valued, a) && len(args) > 0 {
+				if name == "strace" && a == "-o" || name == "time" && (a == "-o" || a == "--output") {
+					w.writes(args[0])
+				}
+				args = args[1:]
+			}
+		case wr.assigns && strings.IndexByte(a, '=') > 0 && isName(a[:strings.IndexByte(a, '=')]):
+			c.env = append(c.env, a)
+			args = args[1:]
+		case left > 0:
+			left--
+			args = args[1:]
+			if name == "flock" && len(args) > 1 && (args[0].s == "-c" || args[0].s == "--command") {
+				w.wraps = append(w.wraps, "flock -c")
+				w.nested(args[1].s, c.in)
+				return nil, true
+			}
+		default:
+			switch name {
+			case "xargs":
+				// What it appends comes from its input: unknown operands.
+				return append(args[:len(args):len(args)], word{s: "…", dyn: true}), false
+			case "parallel":
+				w.wraps = append(w.wraps, name)
+				w.nested(joinWords(args)+" …", c.in)
+				w.note(Opaque, "parallel", "runs a command per line of input")
+				return nil, true
+			case "watch":
+				w.wraps = append(w.wraps, name)
+				w.nested(joinWords(args), stream{})
+				return nil, true
+			}
+			return args, false
+		}
+	}
+	return nil, false
+}
+
+// takesValue reports an option that has its value in the next word.
+func takesValue(list, opt string) bool {
+	if strings.IndexByte(opt, '=') >= 0 || list == "" {
+		return false
+	}
+	for i := 0; i < len(list); {
+		j := strings.IndexByte(list[i:], ' ')
+		if j < 0 {
+			return list[i:] == opt
+		}
+		if list[i:i+j] == opt {
+			return true
+		}
+		i += j + 1
+	}
+	return false
+}
+
+func isName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// quoteAll writes words as one shell text.
+func quoteAll(ws []word) string {
+	var b strings.Builder
+	for i, v := range ws {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if v.dyn {
+			b.WriteString(`"$__dynamic"`)
+			continue
+		}
+		b.WriteByte('\'')
+		b.WriteString(strings.ReplaceAll(v.s, `'`, `'\''`))
+		b.WriteByte('\'')
+	}
+	return b.String()
+}
+
+func (w *walker) enter(name string) {
+	if w.active == nil {
+		w.active = map[string]int{}
+	}
+	w.active[name]++
+}
+
+func (w *walker) callFunc(name string, body *syntax.Stmt, c call) stream {
+	if w.active[name] > 0 {
+		if c.piped || c.bg || c.in.kind == unknown {
+			w.note(Catastrophe, "fork.bomb", name+" starts itself again without end")
+		}
+		return stream{kind: unknown}
+	}
+	saved := map[string]word{}
+	for i := range 10 {
+		k := string(rune('0' + i))
+		saved[k] = w.vars[k]
+		if i > 0 && i < len(c.args) {
+			w.set(k, c.args[i])
+		}
+	}
+	all := word{s: joinWords(c.args[1:])}
+	for _, a := range c.args[1:] {
+		all.dyn = all.dyn || a.dyn
+	}
+	w.set("@", all)
+	w.set("*", all)
+	w.enter(name)
+	out := w.stmt(body, c.in, c.piped)
+	w.active[name]--
+	for k, v := range saved {
+		if v.s == "" {
+			delete(w.vars, k)
+		} else {
+			w.vars[k] = v
+		}
+	}
+	delete(w.vars, "@")
+	delete(w.vars, "*")
+	return out
+}
+
+// shellCmd is sh, bash and the like: a text, a file or the standard input.
+func (w *walker) shellCmd(name string, c call) stream {
+	args := c.args[1:]
+	for len(args) > 0 {
+		a := args[0].s
+		if len(a) < 2 || a[0] != '-' && a[0] != '+' {
+			break
+		}
+		if a == "--" {
+			args = args[1:]
+			break
+		}
+		if a == "--version" || a == "--help" {
+			w.record(c, ReadOnly, "read.version", "prints its version")
+			return stream{kind: unknown}
+		}
+		if a == "--rcfile" || a == "--init-file" || a == "-o" || a == "-O" || a == "+O" {
+			args = args[min(2, len(args)):]
+			continue
+		}
+		args = args[1:]
+		if a[0] == '-' && a[1] != '-' && strings.IndexByte(a, 'c') > 0 {
+			if len(args) == 0 {
+				return stream{kind: unknown}
+			}
+			// bash -c -- text, bash -c -l text
+			for len(args) > 1 && len(args[0].s) > 1 && args[0].s[0] == '-' && !args[0].dyn {
+				args = args[1:]
+			}
+			if args[0].dyn {
+				w.wraps = append(w.wraps, name+" -c")
+				w.record(call{args: c.args}, Opaque, "dynamic.script", "runs a text that is known only when it runs")
+				w.nested(args[0].s, c.in)
+				return stream{kind: unknown}
+			}
+			w.wraps = append(w.wraps, name+" -c")
+			for i, a := range args[1:] {
+				if i < 10 {
+					w.set(string(rune('0'+i)), a)
+				}
+			}
+			w.nested(args[0].s, c.in)
+			return stream{kind: unknown}
+		}
+		if a == "-s" {
+			args = nil
+		}
+	}
+	if len(args) > 0 && args[0].s != "-" && args[0].s != "/dev/stdin" {
+		if args[0].dyn {
+			w.record(c, Opaque, "dynamic.script", "runs a script that is known only when it runs")
+		} else {
+			w.record(c, Mutate, "script", "runs the script "+args[0].s)
+		}
+		return stream{kind: unknown}
+	}
+	w.stdinScript(name, c)
+	return stream{kind: unknown}
+}
+
+// stdinScript is a shell that reads its commands from standard input.
+func (w *walker) stdinScript(name string, c call) {
+	switch c.in.kind {
+	case known:
+		w.wraps = append(w.wraps, name+" <")
+		w.nested(c.in.text, stream{})
+	case unknown:
+		w.record(c, Opaque, "pipe.shell", "runs what it is sent, unseen")
+		if c.in.text != "" {
+			w.nested(c.in.text, stream{})
+		}
+	default:
+		w.record(c, Opaque, "interactive", "an interactive shell")
+	}
+}
+
+func (w *walker) eval(c call) stream {
+	args := c.args[1:]
+	for _, a := range args {
+		if a.dyn {
+			w.record(c, Opaque, "dynamic.eval", "evaluates a text that is known only when it runs")
+			w.nested(joinWords(args), c.in)
+			return stream{kind: unknown}
+		}
+	}
+	w.wraps = append(w.wraps, "eval")
+	w.nested(joinWords(args), c.in)
+	return stream{kind: unknown}
+}
+
+func (w *walker) trap(c call) stream {
+	args := c.args[1:]
+	if len(args) < 2 || args[0].s == "-" || args[0].s == "" || args[0].s == "-p" || args[0].s == "-l" {
+		w.record(c, ReadOnly, "builtin", "sets a trap")
+		return stream{kind: known}
+	}
+	w.wraps = append(w.wraps, "trap")
+	w.nested(args[0].s, stream{})
+	return stream{kind: known}
+}
+
+func (w *walker) alias(c call) stream {
+	for _, a := range c.args[1:] {
+		if i := strings.IndexByte(a.s, '='); i > 0 {
+			w.set("alias "+a.s[:i], word{s: a.s[i+1:], dyn: a.dyn})
+		}
+	}
+	w.record(c, ReadOnly, "builtin", "names an alias")
+	return stream{kind: known}
+}
+
+// dashC is su and script: -c TEXT, else an interactive shell.
+func (w *walker) dashC(name string, c call) stream {
+	for i, a := range c.args[1:] {
+		text, ok := strings.CutPrefix(a.s, "--command=")
+		if !ok && (a.s == "-c" || a.s == "--command" || name == "script" && strings.HasPrefix(a.s, "-") && strings.HasSuffix(a.s, "c") && a.s[1] != '-') && i+2 < len(c.args) {
+			text, ok = c.args[i+2].s, true
+			if c.args[i+2].dyn {
+				w.note(Opaque, "dynamic.script", "runs a text that is known only when it runs")
+			}
+		}
+		if ok {
+			w.wraps = append(w.wraps, name+" -c")
+			w.nested(text, c.in)
+			return stream{kind: unknown}
+		}
+	}
+	w.record(c, Opaque, "interactive", "an interactive shell")
+	if c.in.kind == known {
+		w.nested(c.in.text, stream{})
+	}
+	return stream{kind: unknown}
+}
+
+const sshValued = "-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"
+
+func (w *walker) ssh(c call) stream {
+	args := c.args[1:]
+	host := false
+	for len(args) > 0 {
+		a := args[0].s
+		switch {
+		case a == "-V" || a == "--help":
+			w.record(c, ReadOnly, "read.version", "prints its version")
+			return stream{kind: unknown}
+		case len(a) > 1 && a[0] == '-' && !host:
+			if l := strings.ToLower(a + " " + peek(args)); strings.Contains(l, "proxycommand") || strings.Contains(l, "localcommand") || strings.Contains(l, "knownhostscommand") {
+				w.record(c, Opaque, "ssh.command", "runs a local program to connect")
+			}
+			args = args[1:]
+			if takesValue(sshValued, a) && len(args) > 0 {
+				args = args[1:]
+			}
+			continue
+		case !host:
+			host = true
+			args = args[1:]
+			continue
+		}
+		break
+	}
+	if len(args) == 0 {
+		w.record(c, Opaque, "interactive", "a shell on another machine")
+		if c.in.kind == known {
+			w.nested(c.in.text, stream{})
+		}
+		return stream{kind: unknown}
+	}
+	w.wraps = append(w.wraps, "ssh")
+	for _, a := range args {
+		if a.dyn {
+			w.note(Opaque, "dynamic.script", "runs a text on another machine that is known only when it runs")
+			break
+		}
+	}
+	w.nested(joinWords(args), c.in)
+	return stream{kind: unknown}
+}
+
+func peek(args []word) string {
+	if len(args) > 1 {
+		return args[1].s
+	}
+	return ""
+}
+
+func (w *walker) terminal(name string, c call) stream {
+	sub := ""
+	for i, a := range c.args[1:] {
+		if a.s != "" && a.s[0] != '-' {
+			sub = a.s
+			rest := c.args[i+2:]
+			switch {
+			case name == "tmux" && (sub == "send-keys" || sub == "send"):
+				w.record(c, Opaque, "terminal.type", "types into another terminal")
+				w.nested(keys(rest), stream{})
+				return stream{kind: unknown}
+			case name == "tmux" && (strings.HasPrefix(sub, "new") || strings.HasPrefix(sub, "split") || sub == "respawn-pane" || sub == "run-shell" || sub == "run"):
+				w.note(Mutate, "terminal.new", "starts a command in another terminal")
+				w.wraps = append(w.wraps, "tmux")
+				if len(rest) > 0 && strings.ContainsAny(rest[len(rest)-1].s, " /") {
+					w.nested(rest[len(rest)-1].s, stream{})
+					return stream{kind: unknown}
+				}
+			case name == "tmux" && (strings.HasPrefix(sub, "list") || sub == "ls" || strings.HasPrefix(sub, "display") || strings.HasPrefix(sub, "capture") || strings.HasPrefix(sub, "show") || sub == "has-session" || sub == "info"):
+				w.record(c, ReadOnly, "read.terminal", "looks at terminals")
+				return stream{kind: unknown}
+			case name == "screen" && hasFlag(c.args, "-dm", "-d", "-dmS", "-X"):
+				w.wraps = append(w.wraps, "screen")
+				w.note(Mutate, "terminal.new", "starts a command in another terminal")
+				if len(rest) > 0 {
+					return w.exec(call{args: rest, in: stream{kind: unknown}})
+				}
+			}
+			break
+		}
+	}
+	w.record(c, Mutate, "terminal", name+" "+sub)
+	return stream{kind: unknown}
+}
+
+// keys is what send-keys types.
+func keys(args []word) string {
+	var b strings.Builder
+	for i := 0; i < len(args); i++ {
+		switch a := args[i].s; {
+		case a == "-t" || a == "-N":
+			i++
+		case a == "Enter" || a == "C-m" || a == "KPEnter":
+			b.WriteByte('\n')
+		case a == "Space":
+			b.WriteByte(' ')
+		case strings.HasPrefix(a, "-"):
+		default:
+			b.WriteString(a)
+		}
+	}
+	return b.String()
+}
+
+// containerExec finds the command in docker exec, docker run, compose exec,
+// kubectl exec.
+func containerExec(name string, args []word) ([]word, bool) {
+	rest := args[1:]
+	sub := ""
+	for len(rest) > 0 {
+		a := rest[0].s
+		if len(a) > 1 && a[0] == '-' {
+			n := 1
+			if takesValue("-f --file -p --project-name -H --host -n --namespace --context --kubeconfig -c --config -l --log-level --profile --env-file", a) {
+				n = 2
+			}
+			rest = rest[min(n, len(rest)):]
+			continue
+		}
+		rest = rest[1:]
+		if a == "compose" || a == "container" {
+			continue
+		}
+		sub = a
+		break
+	}
+	if sub != "exec" && sub != "run" && sub != "debug" {
+		return nil, false
+	}
+	kube := name == "kubectl" || name == "oc"
+	if kube { // everything after --
+		for i, a := range rest {
+			if a.s == "--" {
+				return rest[i+1:], i+1 < len(rest)
+			}
+		}
+		if sub != "exec" {
+			return nil, false
+		}
+	}
+	const valued = "-u --user -w --workdir -e --env --env-file --index --name -v --volume -p --publish --network --net --mount -l --label -h --hostname --entrypoint -m --memory --cpus --platform --pull --restart --add-host --dns --gpus --ip --user -c --container -n --namespace --cap-add --cap-drop --device --security-opt --tmpfs --ulimit --shm-size --pid --ipc --userns --detach-keys"
+	named := false
+	for len(rest) > 0 {
+		a := rest[0].s
+		switch {
+		case len(a) > 1 && a[0] == '-':
+			n := 1
+			if takesValue(valued, a) {
+				n = 2
+			}
+			rest = rest[min(n, len(rest)):]
+			continue
+		case !named:
+			named = true
+			rest = rest[1:]
+			continue
+		}
+		return rest, true
+	}
+	return nil, false
+}
+
+// runnerArgs is what follows a runner's subcommand.
+func runnerArgs(subs []string, args []word) ([]word, string) {
+	rest := args[1:]
+	for len(rest) > 0 && len(rest[0].s) > 1 && rest[0].s[0] == '-' {
+		rest = rest[1:]
+	}
+	for _, s := range subs {
+		f := strings.Fields(s)
+		if len(rest) < len(f) {
+			continue
+		}
+		ok := true
+		for i := range f {
+			ok = ok && rest[i].s == f[i]
+		}
+		if !ok {
+			continue
+		}
+		rest = rest[len(f):]
+		for len(rest) > 0 {
+			a := rest[0].s
+			if a == "--" {
+				return rest[1:], s
+			}
+			if len(a) > 1 && a[0] == '-' {
+				n := 1
+				if takesValue("-p --package -n --name -a --app --project --config -c --env-file --with --python --group --extra", a) {
+					n = 2
+				}
+				rest = rest[min(n, len(rest)):]
+				continue
+			}
+			return rest, s
+		}
+	}
+	return nil, ""
+}
+
+func hasFlag(args []word, flags ...string) bool {
+	for _, a := range args[1:] {
+		if a.s == "--" {
+			return false
+		}
+		for _, f := range flags {
+			if a.s == f || len(f) > 2 && f[0] == '-' && f[1] == '-' && strings.HasPrefix(a.s, f) && len(a.s) > len(f) && a.s[len(f)] == '=' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// short reports a single-letter option, alone or in a cluster like -rf.
+func short(args []word, letter byte) bool {
+	for _, a := range args[1:] {
+		if a.s == "--" {
+			return false
+		}
+		if len(a.s) > 1 && a.s[0] == '-' && a.s[1] != '-' && strings.IndexByte(a.s, letter) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, f := range strings.Fields(words) {
+		m[f] = true
+	}
+	return m
+}
