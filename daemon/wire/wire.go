@@ -40,6 +40,14 @@ type Request struct {
 	Thinking bool
 	// OutputFormat reports a client-set structured output format.
 	OutputFormat bool
+	// Members are the top-level members, in order.
+	Members []Member
+}
+
+// Member is one name and value of an object, by place.
+type Member struct {
+	Name       string // decoded
+	Key, Value Span
 }
 
 // Item is one element of messages.
@@ -47,6 +55,8 @@ type Item struct {
 	Role  string // system | developer | user | assistant | tool
 	Parts []Part
 	Span  Span // of the whole element
+	// Content is the place of the content value; zero when there is none.
+	Content Span
 	// Plain reports that content was a plain string, not an array.
 	Plain bool
 }
@@ -88,6 +98,9 @@ type Call struct {
 	ID    string
 	Name  string
 	Args  []byte // raw argument bytes as the client will see them
+	// Broken reports arguments that are no complete JSON object, e.g. cut at the
+	// token limit. What a client makes of them is not known.
+	Broken bool
 }
 
 // Answer is a complete answer of an upstream, streamed or not.
@@ -138,6 +151,9 @@ type DeclareOptions struct {
 	Complaint string
 	// MaxTokens caps the output (600; 8192 for reasoning models).
 	MaxTokens int
+	// OmitStore leaves store:false out where the client did not name store
+	// itself: some compatible upstreams refuse names they do not know.
+	OmitStore bool
 }
 
 // Adapter is one wire format. All methods are pure.
@@ -172,10 +188,16 @@ type Adapter interface {
 	// ReadAnswer reads a complete, non-streamed answer strictly.
 	ReadAnswer(body []byte) (*Answer, error)
 
+	// Start is the format's start event, to open a stream before the upstream
+	// answers. Mark it as Sent on a fresh Stream and carry the upstream's own
+	// answer on with Continue.
+	Start(model, id string) []byte
+
 	// TextAnswer is a complete answer in this format that says text and ends.
 	TextAnswer(model, id, text string, stream bool) []byte
 
-	// Note adds text at the end of a complete, non-streamed answer by splicing.
+	// Note adds text at the end of a complete, non-streamed answer by splicing;
+	// where the answer has calls, it stands before them.
 	Note(answer []byte, text string) ([]byte, error)
 
 	// NewStream starts reading one streamed answer.
@@ -231,10 +253,18 @@ type Stream interface {
 	Sent(p Piece)
 	// Continue turns a piece of a second answer (read by another Stream of this
 	// format) into the bytes that carry on this one: its start is dropped once
-	// ours has left, its thinking always, blocks are re-indexed after those that
-	// left, and usage of both stands in the last delta. nil = nothing to send.
+	// ours has left, its thinking once any text or thinking has, blocks are
+	// re-indexed after those that left. The last delta says the output of both
+	// and the input of the second: clients read the size of their context from
+	// it, which a sum would double. nil = nothing to send.
+	//
+	// What Continue, Note, CloseOpen and Finish return counts as sent. A stream
+	// may continue itself, e.g. its calls after a Note.
 	Continue(second Stream, p Piece) []byte
-	// CloseOpen ends a text block of this stream that is still open at the client.
+	// Note adds a text of ours between pieces; what this stream still holds back
+	// must leave through Continue(itself, p) then.
+	Note(text string) []byte
+	// CloseOpen ends a block of this stream that is still open at the client.
 	CloseOpen() []byte
 	// Finish ends the answer at the client with the given text as its last block
 	// and a clean stop without calls, e.g. for a refusal or a hold's question.

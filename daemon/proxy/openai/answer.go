@@ -1,0 +1,211 @@
+package openaiapi
+
+import (
+	"fmt"
+	"strings"
+
+	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// ReadAnswer reads a complete chat completion, all choices of it.
+func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
+	a := &wire.Answer{}
+	var texts []string
+	ids := map[string]bool{}
+	var choices, failure wire.Span
+	err := wire.Whole(body, func(rd *wire.Reader) error {
+		_, err := rd.Object(func(name []byte, _ wire.Span) error {
+			at, err := rd.Value()
+			switch string(name) {
+			case "choices":
+				choices = at
+			case "error":
+				failure = at
+			case "usage":
+				readUsage(&a.Usage, rd.Raw(at))
+			}
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, wire.Unreadable(err)
+	}
+	if raw := body[failure.Start:failure.End]; set(raw) {
+		return nil, wire.Unreadablef("an error came as an answer: %.300s", raw)
+	}
+	list := wire.ElementsOf(body, choices)
+	if len(list) == 0 {
+		return nil, wire.Unreadablef("the answer has no choices")
+	}
+	for i, c := range list {
+		raw := body[c.Start:c.End]
+		message := member(raw, "message")
+		if message == nil {
+			return nil, wire.Unreadablef("a choice without a message")
+		}
+		if i == 0 {
+			a.Stop = text(member(raw, "finish_reason"))
+		}
+		if err := readMessage(a, message, ids, &texts); err != nil {
+			return nil, err
+		}
+	}
+	a.Text = strings.Join(texts, "\n")
+	return a, nil
+}
+
+func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]string) error {
+	for _, m := range wire.MembersOf(message, whole(message)) {
+		raw := message[m.Value.Start:m.Value.End]
+		if !set(raw) {
+			continue
+		}
+		switch m.Name {
+		case "content", "refusal":
+			if t := contentText(raw); t != "" {
+				*texts = append(*texts, t)
+			}
+		case "tool_calls":
+			if raw[0] != '[' {
+				return wire.Unreadablef("tool_calls is no array")
+			}
+			for _, e := range wire.ElementsOf(raw, whole(raw)) {
+				c, err := readToolCall(raw[e.Start:e.End])
+				if err != nil {
+					return err
+				}
+				if c.ID != "" && ids[c.ID] {
+					return wire.Unreadablef("a repeated tool call id %.80q", c.ID)
+				}
+				ids[c.ID] = true
+				c.Index = len(a.Calls)
+				a.Calls = append(a.Calls, c)
+			}
+		case "function_call":
+			c := wire.Call{Index: len(a.Calls), Name: text(member(raw, "name")), Args: []byte(text(member(raw, "arguments")))}
+			if c.Name == "" {
+				return wire.Unreadablef("a function call without a name")
+			}
+			if err := complete(&c); err != nil {
+				return err
+			}
+			a.Calls = append(a.Calls, c)
+		default:
+			if callLike(m.Name) {
+				return wire.Unreadablef("a member %.40q that looks like a call", m.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// readToolCall reads a whole element of tool_calls.
+func readToolCall(raw []byte) (wire.Call, error) {
+	c := wire.Call{ID: text(member(raw, "id"))}
+	kind := text(member(raw, "type"))
+	f, custom := member(raw, "function"), member(raw, "custom")
+	switch {
+	case f != nil && custom != nil, kind == "custom" && f != nil, kind != "" && kind != "function" && kind != "custom":
+		return c, wire.Unreadablef("a tool call of unknown type %.40q", kind)
+	case custom != nil:
+		c.Name, c.Args = text(member(custom, "name")), []byte(text(member(custom, "input")))
+	default:
+		c.Name, c.Args = text(member(f, "name")), []byte(text(member(f, "arguments")))
+		if o := member(f, "arguments"); len(o) > 0 && o[0] == '{' {
+			c.Args = o // some servers give the object instead of its text
+		}
+	}
+	if c.Name == "" { // an empty id is how some compatible servers answer
+		return c, wire.Unreadablef("a tool call without a name")
+	}
+	if custom != nil {
+		return c, nil
+	}
+	return c, complete(&c)
+}
+
+// complete checks arguments; none at all is how some models call without any.
+func complete(c *wire.Call) error {
+	if len(c.Args) == 0 {
+		return nil
+	}
+	return c.Complete()
+}
+
+// callLike reports a name of a member of a message that an agent might act on.
+func callLike(name string) bool {
+	return strings.Contains(name, "tool_call") || strings.HasSuffix(name, "_call") || strings.HasSuffix(name, "_calls") || name == "tool_uses"
+}
+
+// contentText is a string, or the texts of an array of parts.
+func contentText(raw []byte) string {
+	if raw[0] != '[' {
+		return text(raw)
+	}
+	var texts []string
+	for _, e := range wire.ElementsOf(raw, whole(raw)) {
+		if t := text(member(raw[e.Start:e.End], "text")); t != "" {
+			texts = append(texts, t)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// readUsage takes over the counts of a usage object. Input is what the cache did
+// not serve, as in the other format.
+func readUsage(u *lemma.Usage, raw []byte) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return
+	}
+	n := func(raw []byte) int64 {
+		if len(raw) == 0 {
+			return 0
+		}
+		v, err := wire.NewReader(raw).Int()
+		if err != nil || v < 0 {
+			return 0
+		}
+		return v
+	}
+	cached := n(member(member(raw, "prompt_tokens_details"), "cached_tokens"))
+	prompt := n(member(raw, "prompt_tokens"))
+	*u = lemma.Usage{Input: max(prompt-cached, 0), Output: n(member(raw, "completion_tokens")), CacheRead: cached}
+}
+
+// Note adds text at the end of the first choice's content.
+func (Adapter) Note(answer []byte, note string) ([]byte, error) {
+	fail := func(what string) ([]byte, error) {
+		return nil, fmt.Errorf("add note: %w: %s", wire.ErrUnreadable, what)
+	}
+	choices, ok := wire.Find(wire.MembersOf(answer, whole(answer)), "choices")
+	if !ok {
+		return fail("no choices")
+	}
+	list := wire.ElementsOf(answer, choices.Value)
+	if len(list) == 0 {
+		return fail("no choices")
+	}
+	message, ok := wire.Find(wire.MembersOf(answer, list[0]), "message")
+	if !ok || answer[message.Value.Start] != '{' {
+		return fail("no message")
+	}
+	members := wire.MembersOf(answer, message.Value)
+	content, ok := wire.Find(members, "content")
+	raw := answer[content.Value.Start:content.Value.End]
+	switch {
+	case ok && raw[0] == '"' && len(raw) > 2: // inside the string, its bytes stay
+		quoted := wire.Quote("\n\n" + note)
+		at := content.Value.End - 1
+		return wire.Apply(answer, []wire.Edit{{At: wire.Span{Start: at, End: at}, With: quoted[1 : len(quoted)-1]}}), nil
+	case ok && raw[0] == '[' && set(raw):
+		parts := wire.ElementsOf(answer, content.Value)
+		at := parts[len(parts)-1].End
+		part := append(wire.AppendQuote([]byte(`,{"type":"text","text":`), note), '}')
+		return wire.Apply(answer, []wire.Edit{{At: wire.Span{Start: at, End: at}, With: part}}), nil
+	}
+	o := wire.NewObject(message.Value, members)
+	o.Set("content", wire.Quote(note))
+	return o.Edited(answer), nil
+}
