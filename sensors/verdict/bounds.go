@@ -1,0 +1,176 @@
+package verdict
+
+import (
+	"regexp"
+	"strings"
+
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/sensors/spec"
+)
+
+func mustTemplate() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}`)
+}
+
+// take checks what a rule took from a claim. A number must be a whole one
+// (`\d+ MB` finds 5 MB in 1.5 MB), stated exactly, and bounded, if at all, on
+// the side that the rule's operator means. end is where the rule's match ends.
+func (b *bound) take(claim *sentence, lo, hi, end int) string {
+	got := claim.text[lo:hi]
+	if got == "" {
+		return MissingValue
+	}
+	lower := claim.lower
+	if len(lower) != len(claim.text) { // folding changed lengths: offsets mean nothing
+		lower = claim.text
+	}
+	first, last := isDigit(got[0]), isDigit(got[len(got)-1])
+	numeral := first || spelled[strings.ToLower(got)] != "" || numerals[firstWord(got)]
+	b.numeric = b.numeric || numeral
+	if !numeral && !last {
+		return ""
+	}
+	if first && cutBefore(claim.text, lo) {
+		return AmbiguousValue
+	}
+	after := claim.text[hi:]
+	switch {
+	case last && len(after) > 1 && strings.IndexByte(".", after[0]) >= 0 && isDigit(after[1]):
+		// 14 of 14.11: a contradiction of the first components stands.
+		b.partial = true
+	case cutAfter(after):
+		return AmbiguousValue
+	case last && isLetter(after) && (end <= hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration):
+		return AmbiguousValue
+	case last && (b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration) && unitFollows(after):
+		return AmbiguousValue
+	}
+	if !numeral {
+		return ""
+	}
+	if w := boundConflict(lower[:lo], b.rule); w != "" {
+		return w
+	}
+	if m := strings.TrimSpace(trailBound.FindString(strings.ToLower(after))); m != "" && !names(b.rule.When, m) {
+		return Hedged + ":" + m
+	}
+	return ""
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isLetter(s string) bool {
+	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
+}
+
+func firstWord(s string) string {
+	w, _, _ := strings.Cut(strings.ToLower(s), " ")
+	return w
+}
+
+// cutBefore: the number that ends here began earlier, or has a sign.
+func cutBefore(s string, lo int) bool {
+	if lo == 0 {
+		return false
+	}
+	head := s[:lo]
+	prev := head[len(head)-1]
+	if isDigit(prev) {
+		return true
+	}
+	for _, joint := range []string{".", ",", ":", "-", "–", "−", "/", "_"} {
+		if rest, ok := strings.CutSuffix(head, joint); ok {
+			if rest == "" || isDigit(rest[len(rest)-1]) {
+				return true
+			}
+			// A sign stands behind a space.
+			return (joint == "-" || joint == "−") && rest[len(rest)-1] == ' '
+		}
+	}
+	return false
+}
+
+// cutAfter: the number goes on (25,000, 10-25), is a rate (25 MB/s), or a share.
+func cutAfter(after string) bool {
+	if after == "" {
+		return false
+	}
+	if isDigit(after[0]) || after[0] == '%' {
+		return true
+	}
+	if after[0] == '/' && len(after) > 1 {
+		return true
+	}
+	for _, joint := range []string{",", ":", "-", "–", "−", "_", " - ", " – ", " to ", " % "} {
+		if rest, ok := strings.CutPrefix(after, joint); ok && rest != "" && isDigit(rest[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// unitFollows: the rule left the number's unit behind.
+func unitFollows(after string) bool {
+	word := strings.TrimLeft(after, " -")
+	if i := strings.IndexFunc(word, func(r rune) bool { return !wordRune(r) }); i >= 0 {
+		word = word[:i]
+	}
+	return word != "" && (sizeText.MatchString("1 "+strings.ToLower(word)) || timeText.MatchString("1 "+strings.ToLower(word)))
+}
+
+// side of a bound: +1 at least, -1 at most, 0 none.
+func side(before string) (side int, strict bool, word string) {
+	if m := upperBound.FindString(before); m != "" {
+		return -1, strictBound.MatchString(before) && !notMoreThan.MatchString(before), strings.TrimSpace(m)
+	}
+	if m := lowerBound.FindString(before); m != "" {
+		return 1, strictBound.MatchString(before) && !notMoreThan.MatchString(before), strings.TrimSpace(m)
+	}
+	return 0, false, ""
+}
+
+// boundConflict holds the words before a number against the rule's operator.
+func boundConflict(before string, r *spec.Rule) string {
+	if m := strings.TrimSpace(approximate.FindString(before)); m != "" && !names(r.When, m) {
+		return Hedged + ":" + m
+	}
+	at, strict, word := side(before)
+	if at == 0 || names(r.When, word) {
+		return ""
+	}
+	exactly := word == "only" || word == "just" || word == "merely"
+	agrees := false
+	switch r.Operator {
+	case lemma.Eq:
+		agrees = exactly
+	case lemma.Ge:
+		agrees = at > 0
+	case lemma.Gt:
+		agrees = at > 0 && strict
+	case lemma.Le:
+		agrees = at < 0
+	case lemma.Lt:
+		agrees = at < 0 && strict
+	}
+	if agrees {
+		return ""
+	}
+	return Hedged + ":" + word
+}
+
+// aNumber is a numeral of a claim, spelled or in digits.
+var aNumber = regexp.MustCompile(`\b(?:\d[\w.]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|single)\b`)
+
+// constantBounds does the same for a rule whose value is a constant: at least
+// one process is not one process.
+func constantBounds(claim *sentence, r *spec.Rule) string {
+	for _, at := range aNumber.FindAllStringIndex(claim.lower, 16) {
+		if w := boundConflict(claim.lower[:at[0]], r); w != "" {
+			return w
+		}
+		if m := strings.TrimSpace(trailBound.FindString(claim.lower[at[1]:])); m != "" && !names(r.When, m) {
+			return Hedged + ":" + m
+		}
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+package verdict
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxClaim bounds the claims that are read at all; a longer one is no single
+// statement.
+const maxClaim = 1000
+
+// The one table of words that stand between a claim and a verdict. Each entry
+// errs towards no verdict.
+var (
+	// negations turn a statement round. Words that begin with a negating
+	// prefix and a hyphen (non-root) count too.
+	negations = words(`not no never none neither nor nothing nobody nowhere without cannot cant
+		isnt arent doesnt dont didnt wont wouldnt shouldnt cant couldnt hasnt havent hadnt wasnt werent mustnt aint
+		unable fail fails failed failing lack lacks lacking lacked absent refuse refuses refused reject rejects rejected rejecting
+		deny denies denied disallow disallows disallowed forbid forbids forbidden prohibit prohibits prohibited prevent prevents prevented
+		hardly rarely seldom barely scarcely untrue incorrect false neglects ignores ignored`)
+	negatingPrefixes = []string{"non-", "no-", "not-"}
+
+	// compounds join a second statement, or a condition, to the first.
+	compounds = words(`and or but while whereas although though however because since so therefore thus hence which who whose whom
+		where if unless when whenever once until till otherwise except excluding besides else then nor plus both either neither
+		provided assuming given depending regardless despite yet versus vs although unlike via`)
+	compoundMarks = regexp.MustCompile(`[;\n()\[\]{}&]|,(\s|$)|\s[-–—]+\s|—|[.!?…]+["')\]]*\s+\S|\S\s+:|\s/\s|\s\+\s`)
+	compoundColon = regexp.MustCompile(`:\s`)
+	soleKeyColon  = regexp.MustCompile(`^[\w.-]+:\s+\S+( \S+)?$`)
+
+	// hedges say that the sentence is no plain statement about now and here:
+	// a wish, a guess, the past, a plan, or what somebody else says.
+	hedges = words(`should must would could might may shall ought needs need needed want wants wanted wish expected expect expects supposed
+		assume assumes assumed assuming presumably probably likely perhaps maybe possibly apparently seemingly
+		usually typically often sometimes generally normally mostly occasionally
+		was were had previously formerly originally initially yesterday
+		says say said states claims claim claimed mentions suggests implies recommends according reportedly supposedly allegedly
+		documented documentation planned intended soon eventually later tomorrow future hypothetically ideally`)
+	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
+		`\b(after|before|upon) (the |this |that |a |my |our |its |any )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|\?`)
+
+	// existential words make a claim about some of several values.
+	existential = regexp.MustCompile(`\b(some|any|several|most|many|few|part of|half|one of|(an?|one|another) (backend|server|replica|worker|node|instance|process|host|pod|machine|container|service|of))\b`)
+
+	// bounds before a number say which side of it is meant. They must agree
+	// with the operator that a rule brings, unless the rule itself names them.
+	upperBound  = regexp.MustCompile(`(?:\b(?:at most|at maximum|no more than|not more than|less than|fewer than|smaller than|lower than|shorter than|older than|earlier than|under|below|only|just|merely|limited to|capped at|restricted to|(?:a )?max(?:imum)?(?: of)?|not exceed|not exceeding|within)|<=?|≤)\s*(?:(?:a|an|the|about)\s+)?$`)
+	lowerBound  = regexp.MustCompile(`(?:\b(?:at least|at minimum|no less than|not less than|no fewer than|more than|greater than|larger than|bigger than|higher than|longer than|newer than|later than|over|above|exceed|exceeds|exceeding|beyond|(?:a )?min(?:imum)?(?: of)?)|>=?|≥)\s*(?:(?:a|an|the|about)\s+)?$`)
+	strictBound = regexp.MustCompile(`(?:less|fewer|smaller|lower|shorter|older|earlier|more|greater|larger|bigger|higher|longer|newer|later) than\s*$|\b(?:under|below|over|above|exceed|exceeds|exceeding|beyond)\s*$|[<>]\s*$`)
+	notMoreThan = regexp.MustCompile(`\b(?:no|not) (?:more|less|fewer|greater|larger) than\s*$`)
+	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈)\s*$`)
+	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|max(?:imum)?\b|min(?:imum)?\b|at (?:most|least)\b|\+|-?ish\b)`)
+
+	// capable verbs make a claim about a size a lower bound on a limit.
+	capable = words(`accepts accept accepted allows allow allowed permits permit permitted supports support supported handles handle handled
+		takes take passes pass passed fits fit reaches reach holds hold survives survive lasts last up`)
+
+	// positive and negative states, for claims about a switch.
+	offWords = words(`off disabled disables disable inactive unset stopped deactivated unenforced`)
+)
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// sentence is a claim as the rules see it.
+type sentence struct {
+	text     string // NFKC, one line, plain quotes
+	lower    string
+	negated  int    // how many negating words
+	negWord  string // the first of them
+	compound string // what makes it compound, "" when it is not
+	hedge    string // what makes it no plain statement
+	some     bool   // about some of several
+	tokens   []string
+}
+
+var quoteMarks = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "´", "'", "`", "`", "\u00a0", " ", "…", "...")
+
+// plain brings a text into one form: NFKC, plain quotes, no invisible
+// characters, single spaces.
+func plain(s string) string {
+	if len(s) > 4*maxClaim {
+		s = s[:4*maxClaim]
+	}
+	s = quoteMarks.Replace(norm.NFKC.String(strings.ToValidUTF8(s, " ")))
+	var b strings.Builder
+	space := false
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029':
+			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+				b.WriteByte('\n')
+			}
+			space = false
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			space = true
+		case unicode.Is(unicode.Cf, r):
+		default:
+			if space && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			space = false
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// leadIn is an opening that says here and now, and nothing else.
+var leadIn = regexp.MustCompile(`(?i)^(?:currently|here|at present|right now|today|on this (?:system|machine|host|server)|in this (?:project|repo|repository|environment|system|deployment)),\s+`)
+
+// trailers are the marks a sentence ends with.
+const trailers = ".!… \n"
+
+func readSentence(claim string) sentence {
+	var s sentence
+	s.text = strings.TrimRight(leadIn.ReplaceAllString(plain(claim), ""), trailers)
+	s.lower = strings.ToLower(s.text)
+	s.tokens = tokens(s.text)
+	for _, t := range s.tokens {
+		neg := negations[strings.ReplaceAll(t, "'", "")]
+		for _, p := range negatingPrefixes {
+			neg = neg || strings.HasPrefix(t, p)
+		}
+		if neg || strings.HasSuffix(t, "n't") {
+			if s.negated++; s.negWord == "" {
+				s.negWord = t
+			}
+		}
+		if s.hedge == "" && hedges[t] {
+			s.hedge = t
+		}
+	}
+	if s.hedge == "" {
+		s.hedge = strings.TrimSpace(hedgePhrases.FindString(s.lower))
+	}
+	s.compound = compoundIn(s.text)
+	s.some = existential.MatchString(s.lower)
+	return s
+}
+
+// code is what stands in backquotes, or in quotes without a space: a name, not
+// part of the sentence.
+var code = regexp.MustCompile("`[^`\n]*`|\"[^\"\\s]*\"|'[^'\\s]+'|\\b[\\w.]+\\(\\)")
+
+// compoundIn names what joins a second statement, "" if nothing does.
+func compoundIn(text string) string {
+	if len(text) > maxClaim {
+		return "length"
+	}
+	bare := code.ReplaceAllString(text, "X")
+	for _, t := range tokens(bare) {
+		if compounds[t] {
+			return t
+		}
+	}
+	if m := compoundMarks.FindString(bare); m != "" {
+		return strings.TrimSpace(firstRune(strings.TrimSpace(m), `","`))
+	}
+	if compoundColon.MatchString(bare) && !soleKeyColon.MatchString(bare) {
+		return ":"
+	}
+	return ""
+}
+
+func firstRune(s, empty string) string {
+	for _, r := range s {
+		return string(r)
+	}
+	return empty
+}
+
+// tokens are the words of a text in lower case, as spelled: inner points,
+// hyphens, apostrophes, underscores and plus signs belong to a word.
+func tokens(text string) []string {
+	var out []string
+	lower := []rune(strings.ToLower(text))
+	inner := func(r rune) bool { return strings.ContainsRune(".-'_:/@", r) }
+	for i := 0; i < len(lower); {
+		if !wordRune(lower[i]) {
+			i++
+			continue
+		}
+		j := i
+		for j < len(lower) && (wordRune(lower[j]) || lower[j] == '+' ||
+			inner(lower[j]) && lower[j] != ':' && lower[j] != '/' && j+1 < len(lower) && wordRune(lower[j+1])) {
+			j++
+		}
+		out = append(out, string(lower[i:j]))
+		i = j
+	}
+	return out
+}
+
+func wordRune(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// plainWords are a phrase's words without what joins them.
+func plainWords(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(plain(text)), func(r rune) bool { return !wordRune(r) })
+}
+
+var (
+	sizeText = regexp.MustCompile(`\b\d[\d.,_]*(?: |-)?(?:[kmgt]i?b|[kmgt]ib|bytes?|kilobytes?|megabytes?|gigabytes?|megs?|gigs?|mebibytes?|kibibytes?|gibibytes?)\b|\b\d+[kmg]\b`)
+	timeText = regexp.MustCompile(`\b\d[\d.,_]*(?: |-)?(?:ns|us|µs|ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|weeks?)\b`)
+	numerals = words(`one two three four five six seven eight nine ten eleven twelve single`)
+)
+
+// wordSet is what keyword phrases are held against: words as spelled and their
+// parts (reverse-proxy, reverse, proxy), and the signs #, #size, #time.
+func wordSet(text string) map[string]bool {
+	text = plain(text)
+	set := map[string]bool{}
+	for _, t := range tokens(text) {
+		set[t] = true
+		if numerals[t] || t[0] >= '0' && t[0] <= '9' || len(t) > 1 && t[0] == 'v' && t[1] >= '0' && t[1] <= '9' {
+			set["#"] = true
+		}
+		for p := range strings.FieldsFuncSeq(t, func(r rune) bool { return !wordRune(r) }) {
+			set[p] = true
+		}
+	}
+	lower := strings.ToLower(text)
+	if sizeText.MatchString(lower) {
+		set["#size"] = true
+	}
+	if timeText.MatchString(lower) {
+		set["#time"] = true
+	}
+	return set
+}
