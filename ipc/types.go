@@ -168,9 +168,12 @@ type SensorQuery struct {
 	State   string
 }
 
-// Sensor is one definition and its state.
+// Sensor is one definition of a registry and its state. Besides sensors these
+// are premises and own phrases (kinds premise and matching), which are approved
+// the same way; a row without an id is a whole file that is broken.
 type Sensor struct {
 	ID          string        `json:"id"`
+	Kind        string        `json:"kind"`      // sensor | premise | matching
 	Qualified   string        `json:"qualified"` // level/id
 	Level       string        `json:"level"`     // user | project/<name> | pack
 	File        string        `json:"file"`
@@ -179,7 +182,8 @@ type Sensor struct {
 	Command     string        `json:"command"` // as spelled
 	State       string        `json:"state"`
 	Reason      string        `json:"reason,omitempty"`
-	Hash        string        `json:"hash"` // of the definition found in the file: what an approval binds
+	InForce     bool          `json:"in_force"`
+	Hash        string        `json:"hash"` // of the definition found in the file, "" when removed: what an approval binds
 	Effects     string        `json:"effects"`
 	Ambient     bool          `json:"ambient"`
 	TTLSeconds  int64         `json:"ttl_seconds"`
@@ -272,7 +276,7 @@ type SensorApproval struct {
 }
 
 // SensorPin names a definition: the approval fails when Hash is no longer what
-// the file says.
+// the file says. An empty Hash approves that the definition is gone.
 type SensorPin struct {
 	Qualified string `json:"qualified"`
 	Hash      string `json:"hash"`

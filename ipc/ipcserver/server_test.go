@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		{"not a person: draft", post("/v1/sensors/a.b/run", "application/json", `{"draft":true}`), 403, "no terminal"},
 		{"not a person: remove", "DELETE /v1/projects/shop HTTP/1.1\r\nHost: gettierd\r\n\r\n", 403, "no terminal"},
 		{"approve nothing", post("/v1/sensors/approve", "application/json", `{"sensors":[]}`), 400, "no sensor"},
-		{"approve unseen", post("/v1/sensors/approve", "application/json", `{"sensors":[{"qualified":"user/a","hash":""}]}`), 400, "hash"},
+		{"approve unnamed", post("/v1/sensors/approve", "application/json", `{"sensors":[{"qualified":"","hash":"00"}]}`), 400, "qualified"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			resp := raw(t, path, c.request)
