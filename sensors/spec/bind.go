@@ -269,19 +269,17 @@ func (r *reader) params(n ast.Node) []Param {
 			r.fault(e.pos, fmt.Sprintf("%q is not the name of a parameter", clip(e.key)), "a letter, then letters, digits and _")
 			continue
 		}
-		if p, ok := r.param(e); ok {
-			out = append(out, p)
-		}
+		out = append(out, r.param(e)) // a faulty one still counts as declared
 	}
 	return out
 }
 
-func (r *reader) param(e entry) (Param, bool) {
+func (r *reader) param(e entry) Param {
 	p := Param{Name: e.key}
 	what := "the parameter " + e.key
 	fs, ok := r.mapping(e.val, what, "type", "allow", "pattern", "default", "from_claim", "allow_dash", "min", "max", "values")
 	if !ok {
-		return p, false
+		return p
 	}
 	faults := len(r.problems)
 	have := map[string]entry{}
@@ -314,11 +312,10 @@ func (r *reader) param(e entry) (Param, bool) {
 			p.Values = r.texts(f.val, "values", maxList)
 		}
 	}
-	if len(r.problems) > faults {
-		return p, false
+	if len(r.problems) == faults {
+		r.paramWhole(&p, e, have)
 	}
-	r.paramWhole(&p, e, have)
-	return p, len(r.problems) == faults
+	return p
 }
 
 func (r *reader) paramWhole(p *Param, e entry, have map[string]entry) {

@@ -476,7 +476,13 @@ func (r *reader) onAction(n ast.Node, p *Premise) {
 			}
 			least, found := strings.CutPrefix(s, ">=")
 			if least = strings.TrimSpace(least); !found || !contains(effectNames, least) {
-				r.fault(pos(e.val), fmt.Sprintf("effect cannot be %q", clip(s)), orElse(meant(least, effectNames), `like ">= mutate", with one of: `+strings.Join(effectNames, ", ")))
+				hint := `like ">= mutate", with one of: ` + strings.Join(effectNames, ", ")
+				if contains(effectNames, least) {
+					hint = fmt.Sprintf(`did you mean ">= %s"?`, least)
+				} else if found {
+					hint = orElse(meant(least, effectNames), hint)
+				}
+				r.fault(pos(e.val), fmt.Sprintf("effect cannot be %q", clip(s)), hint)
 				continue
 			}
 			p.Effect = least

@@ -80,7 +80,11 @@ func (r *reader) document(data []byte) (root ast.Node, ok bool) {
 		if errors.As(err, &ye) {
 			p, what = at(ye.GetToken()), ye.GetMessage()
 		}
-		r.fault(p, what, templateHint(data, p))
+		hint := templateHint(data, p)
+		if hint != "" {
+			what = "an unquoted template reads as a mapping"
+		}
+		r.fault(p, what, hint)
 		return nil, false
 	}
 	var docs []*ast.DocumentNode
@@ -445,7 +449,7 @@ func meant(s string, known []string) string {
 		if strings.HasPrefix(k, strings.ToLower(s)) && len(s) >= 3 {
 			d = min(d, 2)
 		}
-		if d < dist && d < max(len(k), 2) {
+		if d < dist && d < max(len(k), len(s)) {
 			best, dist = k, d
 		}
 	}
