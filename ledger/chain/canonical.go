@@ -2,6 +2,7 @@ package chain
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -11,9 +12,9 @@ import (
 const maxInteger = 1 << 53
 
 // Canonical returns the RFC 8785 form of one JSON value. It refuses what that
-// form cannot carry faithfully: duplicate names, invalid UTF-8, lone surrogates
-// and integers beyond 2^53. Numbers with a fraction or an exponent are doubles,
-// as the RFC has them. src is not changed.
+// form cannot carry faithfully: duplicate names, invalid UTF-8, lone surrogates,
+// integers beyond 2^53 and numbers beyond the doubles. Numbers with a
+// fraction or an exponent are doubles, as the RFC has them. src is not changed.
 func Canonical(src []byte) ([]byte, error) {
 	out, err := jsontext.AppendFormat(make([]byte, 0, len(src)), src,
 		jsontext.CanonicalizeRawInts(true),
@@ -22,15 +23,15 @@ func Canonical(src []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("canonicalise: %w: %w", ErrFormat, err)
 	}
-	if at := bigInteger(src); at >= 0 {
-		return nil, fmt.Errorf("canonicalise: %w: integer beyond 2^53 at byte %d", ErrFormat, at)
+	if at := unfaithful(src); at >= 0 {
+		return nil, fmt.Errorf("canonicalise: %w: number out of range at byte %d", ErrFormat, at)
 	}
 	return out, nil
 }
 
-// bigInteger returns where valid JSON holds an integer literal beyond 2^53, else -1.
-func bigInteger(b []byte) int {
-	const digits = len("9007199254740992")
+// unfaithful returns where valid JSON holds an integer literal beyond 2^53 or a
+// number beyond the doubles, else -1.
+func unfaithful(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
@@ -40,23 +41,28 @@ func bigInteger(b []byte) int {
 				}
 			}
 		case c >= '0' && c <= '9':
-			from, v := i, uint64(0)
-			for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-				if i-from < digits {
-					v = v*10 + uint64(b[i]-'0')
+			from, integer := i, true
+			for ; i < len(b) && numeric(b[i]); i++ {
+				integer = integer && b[i] >= '0' && b[i] <= '9'
+			}
+			// Nearly all numbers are shorter than the limit.
+			if integer && i-from < len("9007199254740992") {
+				i--
+				continue
+			}
+			if integer {
+				if v, err := strconv.ParseUint(string(b[from:i]), 10, 64); err != nil || v > maxInteger {
+					return from
 				}
-				i++
-			}
-			float := i < len(b) && (b[i] == '.' || b[i] == 'e' || b[i] == 'E')
-			if n := i - from; !float && (n > digits || n == digits && v > maxInteger) {
+			} else if _, err := strconv.ParseFloat(string(b[from:i]), 64); err != nil {
 				return from
-			}
-			// Fraction and exponent digits are no integers of their own.
-			for float && i < len(b) && (b[i] == '.' || b[i] == 'e' || b[i] == 'E' || b[i] == '+' || b[i] == '-' || b[i] >= '0' && b[i] <= '9') {
-				i++
 			}
 			i--
 		}
 	}
 	return -1
+}
+
+func numeric(c byte) bool {
+	return c >= '0' && c <= '9' || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-'
 }

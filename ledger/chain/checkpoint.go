@@ -74,6 +74,14 @@ func OpenCheckpoint(signed []byte, pub ed25519.PublicKey) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("open checkpoint: %w: %w", ErrFormat, err)
 	}
+	for _, sigs := range [][]note.Signature{n.Sigs, n.UnverifiedSigs} {
+		for _, s := range sigs {
+			// note lets unused bits of the last character vary; one log, one spelling.
+			if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+				return Checkpoint{}, fmt.Errorf("open checkpoint: %w: signature encoding", ErrFormat)
+			}
+		}
+	}
 	c, err := ParseCheckpoint(n.Text)
 	if err != nil {
 		return Checkpoint{}, err
