@@ -5,6 +5,12 @@
 // daemon/gate and sensors/verdict, never here.
 package lemma
 
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
 // Contract is the version that bodies depending on a contract carry.
 const Contract = "0.9"
 
@@ -140,6 +146,26 @@ type FalsifyingObservation struct {
 	Key      string   `json:"key"`
 	Operator Operator `json:"operator"`
 	Value    any      `json:"value"`
+}
+
+// MarshalJSON keeps the spelling of a number. RFC 8785, under which entries are
+// written, would turn 20.10 into 20.1 and refuse a long integer; such a number
+// stands as a string of its digits, and typed comparison reads both alike.
+func (o FalsifyingObservation) MarshalJSON() ([]byte, error) {
+	if n, ok := o.Value.(json.Number); ok && !exact(n.String()) {
+		o.Value = n.String()
+	}
+	type plain FalsifyingObservation
+	return json.Marshal(plain(o))
+}
+
+// exact reports whether s is spelled as RFC 8785 would spell it.
+func exact(s string) bool {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.Abs(f) > 1<<53 || f != 0 && math.Abs(f) < 1e-6 {
+		return false
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64) == s && s != "-0"
 }
 
 // Lemma is one declared premise (contract 1).
