@@ -8,7 +8,6 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
 	"time"
@@ -208,14 +207,4 @@ func ready(s *scenarios.Scenario) error {
 		return &MissingError{Scenario: s.ID, Programs: []scenarios.Program{{Program: "sh", Package: "dash"}}}
 	}
 	return nil
-}
-
-// DemoOptions shape the demo.
-type DemoOptions struct {
-	Gettier  string
-	Daemon   string
-	Scenario *scenarios.Scenario // default: the first embedded one that can run here
-	Format   Format
-	Out      io.Writer
-	Clean    func(string) string // strips control sequences from what models and sensors said; nil = as it is
 }

@@ -1,0 +1,284 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/scenarios"
+	"gettier.dev/gettierd/sensors"
+)
+
+// daemon is a private gettierd: its own state, keys, ledger, socket and port.
+type daemon struct {
+	proxy   string
+	client  *ipc.Client
+	process *process
+	watched chan struct{} // closed when the watcher has ended
+	stop    context.CancelFunc
+}
+
+// startTimeout bounds the daemon's start.
+const startTimeout = 30 * time.Second
+
+// projectName is the name under which a run's directory is registered.
+func projectName(s *scenarios.Scenario) string { return strings.ToLower(s.ID) }
+
+// startDaemon starts a private daemon whose state holds one approved registry,
+// the scenario's, and whose configuration registers one project, the run's
+// directory. The approval is made offline, before the daemon's first start: it
+// is the harness's own state, and nobody else's daemon can be reached this way.
+func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (*daemon, error) {
+	state := filepath.Join(st.base, "state")
+	conf := filepath.Join(st.base, "gettierd.yaml")
+	socket := filepath.Join(st.base, "d.sock")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	name := projectName(st.s)
+	if err := os.WriteFile(conf, configText(name, st.project, o.Config), 0o600); err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	approved, err := sensors.ApproveAll(state, st.s.SensorsFile(st.project), "project/"+name, st.project)
+	if err != nil {
+		return nil, fmt.Errorf("approve the scenario's sensors: %w", err)
+	}
+	st.note("gate", "approved %s", strings.Join(approved, ", "))
+	line := newFirstLine()
+	p, err := st.sup.start(command{name: "gettierd", dir: st.base, stdout: line,
+		argv: []string{o.Daemon, "--config", conf, "--state", state, "--socket", socket, "--proxy-port", "0", "--upstream", upstream},
+		stop: scenarios.Stop{Signal: "TERM", Grace: 5 * time.Second}})
+	if err != nil {
+		return nil, err
+	}
+	t := time.NewTimer(startTimeout)
+	defer t.Stop()
+	var said struct {
+		Ready  bool   `json:"ready"`
+		Proxy  string `json:"proxy"`
+		Socket string `json:"socket"`
+	}
+	select {
+	case l := <-line.line:
+		if err := json.Unmarshal([]byte(l), &said); err != nil || !said.Ready || said.Proxy == "" {
+			return nil, fmt.Errorf("gettierd said %q instead of being ready: %s", strings.TrimSpace(l), p.tail())
+		}
+	case <-p.done:
+		return nil, fmt.Errorf("gettierd ended before it was ready: %s", p.tail())
+	case <-t.C:
+		return nil, fmt.Errorf("gettierd is not ready after %s: %s", startTimeout, p.tail())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	d := &daemon{proxy: said.Proxy, client: ipc.New(said.Socket, "cli"), process: p, watched: make(chan struct{})}
+	wctx, cancel := context.WithCancel(ctx)
+	d.stop = cancel
+	go func() {
+		defer close(d.watched)
+		if o.Watch != nil {
+			d.follow(wctx, o.Watch)
+		}
+	}()
+	st.note("gate", "gettierd serves on %s", said.Proxy)
+	return d, nil
+}
+
+// configText is the private daemon's gettierd.yaml.
+func configText(name, root string, more map[string]string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: 1\nprojects:\n  - name: %s\n    root: %q\n", name, root)
+	sections := map[string][]string{}
+	var order []string
+	for k, v := range more {
+		section, key, ok := strings.Cut(k, ".")
+		if !ok {
+			fmt.Fprintf(&b, "%s: %s\n", k, v)
+			continue
+		}
+		if sections[section] == nil {
+			order = append(order, section)
+		}
+		sections[section] = append(sections[section], "  "+key+": "+v)
+	}
+	slices.Sort(order)
+	for _, s := range order {
+		slices.Sort(sections[s])
+		fmt.Fprintf(&b, "%s:\n%s\n", s, strings.Join(sections[s], "\n"))
+	}
+	return []byte(b.String())
+}
+
+func (d *daemon) close() {
+	d.stop()
+	<-d.watched
+	d.client.Close()
+	d.process.stop()
+}
+
+// read takes the turns out of the daemon's API and folds them into the row.
+func (d *daemon) read(ctx context.Context, s *scenarios.Scenario, r *Result) error {
+	turns, err := d.settled(ctx)
+	if err != nil {
+		return fmt.Errorf("read the daemon's turns: %w", err)
+	}
+	if len(turns) == 0 {
+		return errors.New("the daemon saw no turn: the agent did not reach it")
+	}
+	status, err := d.client.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("read the daemon's status: %w", err)
+	}
+	r.Registry = status.Registry.Version
+	r.Stages = map[string]int64{}
+	f := folder{s: s, r: r}
+	for _, t := range slices.Backward(turns) { // listed newest first
+		if strings.HasPrefix(t.RequestKind, "side:") {
+			continue
+		}
+		detail, err := d.client.Turn(ctx, t.ID)
+		if err != nil {
+			return fmt.Errorf("read turn %s: %w", t.ID, err)
+		}
+		if err := f.turn(detail); err != nil {
+			return fmt.Errorf("read turn %s: %w", t.ID, err)
+		}
+	}
+	f.finish()
+	return nil
+}
+
+// settleTime is how long a turn may take to close after its answer has left.
+const settleTime = 5 * time.Second
+
+// settled waits until every turn is closed and returns them, newest first.
+func (d *daemon) settled(ctx context.Context) ([]ipc.Turn, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		list, err := d.client.Turns(ctx, ipc.TurnQuery{Page: ipc.Page{Limit: 100}})
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list.Items, func(t ipc.Turn) bool { return t.ClosedAt == "" }) {
+			return list.Items, nil
+		}
+		select {
+		case <-ctx.Done():
+			return list.Items, nil // a held or hanging turn is a result, too
+		case <-tick.C:
+		}
+	}
+}
+
+// folder folds turns into a row.
+type folder struct {
+	s        *scenarios.Scenario
+	r        *Result
+	verified bool
+	held     bool
+	caughtAt int // number of the turn with the first seeded catch, 0 = none
+	n        int
+}
+
+func (f *folder) turn(t ipc.TurnDetail) error {
+	f.n++
+	if t.Decision != "" {
+		f.r.Decisions = append(f.r.Decisions, string(t.Decision))
+	}
+	f.r.Client = f.r.Client.Add(t.UsageClient)
+	f.r.Ours = f.r.Ours.Add(t.UsageOurs)
+	var catches []CatchDetail
+	caught := false
+	for _, e := range t.Entries {
+		switch lemma.Kind(e.Kind) {
+		case lemma.KTurnDeclared:
+			var b lemma.TurnDeclared
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			f.r.Rung = max(f.r.Rung, b.Rung)
+		case lemma.KClaimJudged:
+			var b lemma.ClaimJudged
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			f.r.Verdicts[string(b.Verdict)]++
+			seeded := f.seeded(b)
+			switch {
+			case b.Verdict == lemma.Contradicted:
+				catches = append(catches, CatchDetail{Turn: t.ID, Claim: b.Claim, Origin: b.Origin, Sensor: b.Sensor, Key: b.Key,
+					Measured: b.Measured, Claimed: b.Claimed, Seeded: seeded})
+				if seeded && f.caughtAt > 0 && b.Origin == "declared" && f.n > f.caughtAt && f.n <= f.caughtAt+reassertTurns {
+					f.r.Reassert++
+				}
+			case seeded && (b.Verdict == lemma.Confirmed || b.Verdict == lemma.VerdictTold):
+				f.verified = true
+			}
+		case lemma.KGateDecided:
+			var b lemma.GateDecided
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			// The decision is durable before the answer leaves; these stop or correct it.
+			caught = caught || b.Decision == lemma.DecCaught || b.Decision == lemma.DecBlocked || b.Decision == lemma.DecHeld
+			f.held = f.held || b.Decision == lemma.DecHeld
+		case lemma.KTurnClosed:
+			var b lemma.TurnClosed
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			for k, v := range b.Timings {
+				f.r.Stages[k] += v
+			}
+		}
+	}
+	if caught {
+		f.r.Catches = append(f.r.Catches, catches...)
+		if f.caughtAt == 0 && slices.ContainsFunc(catches, func(c CatchDetail) bool { return c.Seeded }) {
+			f.caughtAt = f.n
+		}
+	}
+	return nil
+}
+
+// reassertTurns is within how many later turns a caught claim counts as said again.
+const reassertTurns = 3
+
+// seeded reports whether a judged claim is the scenario's: the same sensor
+// reading, asked by the same measure, or the same words.
+func (f *folder) seeded(b lemma.ClaimJudged) bool {
+	for _, c := range f.s.Claims() {
+		if strings.EqualFold(strings.TrimSpace(c), strings.TrimSpace(b.Claim)) {
+			return true
+		}
+	}
+	for _, t := range f.s.Truth.Readings {
+		if t.Sensor == b.Sensor && t.Key == b.Key {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *folder) finish() {
+	switch {
+	case f.held:
+		f.r.Reason = HeldR
+	case f.caughtAt > 0:
+		f.r.Reason = Caught
+	case f.verified:
+		f.r.Reason = Verified
+	default:
+		f.r.Reason = Leaked
+	}
+}
