@@ -33,7 +33,7 @@ func (s *scan) url(start, end int) {
 		// The password itself may hold / ? or #: then a colon stands before
 		// them, no port number, and a host follows a later @.
 		colon := bytes.IndexByte(t[end:auth], ':')
-		if slash < 0 || colon < 0 || allBytes(t[end+colon+1:auth], isDigit) {
+		if slash < 0 || colon < 0 || end+colon+1 < auth && allBytes(t[end+colon+1:auth], isDigit) {
 			return
 		}
 		at = bytes.LastIndexByte(t[end:stop], '@')

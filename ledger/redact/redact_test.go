@@ -16,3 +16,12 @@ func TestSmoke(t *testing.T) {
 	out, hits := e.JSON([]byte(`{"a":"password=abc123x\nfoo","password":"hunter2"}`))
 	t.Logf("%s %v", out, hits)
 }
+
+func TestEveryRuleCompiles(t *testing.T) {
+	for i, f := range compiled() {
+		re, _ := f()
+		if r := tokenRules[i]; r.keyed && re.String()[:1] != "^" && re.String()[:5] != "(?i)^" {
+			t.Errorf("%s is keyed and not anchored", r.id)
+		}
+	}
+}

@@ -25,7 +25,7 @@ var ownTokens = []tokenRule{
 	{id: "gettier-key", keywords: []string{"gt_live_", "gt_test_"}, expr: `^gt_(?:live|test)_[A-Za-z0-9_-]{8,200}`, keyed: true, check: wordStart},
 	{id: "openai-api-key", keywords: []string{"sk-"}, expr: `^sk-(?:proj-|svcacct-|admin-|or-v1-|live-|test-)?[A-Za-z0-9_-]{16,256}`, keyed: true, check: tokenStart, entropy: 3.2},
 	{id: "anthropic-api-key", keywords: []string{"sk-ant-"}, expr: `^sk-ant-[a-z]{2,8}[0-9]{2}-[A-Za-z0-9_-]{20,256}`, keyed: true, check: tokenStart, entropy: 3},
-	{id: "jwt", keywords: []string{"eyj"}, expr: `^eyJ[A-Za-z0-9_-]{8,}\.(?:eyJ?[A-Za-z0-9_-]{8,}|[A-Za-z0-9_-]{16,})\.[A-Za-z0-9_-]{0,4096}(?:\.[A-Za-z0-9_-]+){0,2}`, keyed: true, check: wordStart, reach: 16 << 10},
+	{id: "jwt", keywords: []string{"eyj"}, expr: `^eyJ[A-Za-z0-9_-]{8,}\.(?:eyJ?[A-Za-z0-9_-]{8,}|[A-Za-z0-9_-]{16,})\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}`, keyed: true, check: wordStart, reach: 16 << 10},
 	{id: "jwt", keywords: []string{"ey"}, expr: `^ey[A-Za-z0-9]{17,}\.ey[A-Za-z0-9/\\_-]{17,}\.(?:[A-Za-z0-9/\\_-]{10,}={0,2})?`, keyed: true, check: jwtStart, reach: 16 << 10, entropy: 3},
 	{id: "jwt-base64", keywords: []string{"zxlk"}, expr: `^ZXlK[A-Za-z0-9+/]{60,}={0,2}`, keyed: true, check: wordStart, reach: 16 << 10, entropy: 3},
 	{id: "vault-service-token", keywords: []string{"hvs."}, expr: `^hvs\.[\w-]{90,120}`, keyed: true, check: wordStart, entropy: 3.5},
