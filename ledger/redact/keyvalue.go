@@ -27,7 +27,7 @@ var keyWords = []struct {
 	{"access_key", medium}, {"accesskey", medium}, {"access-key", medium}, {"private_key", medium}, {"privatekey", medium}, {"private-key", medium},
 	{"signing_key", medium}, {"signingkey", medium}, {"signing-key", medium}, {"encryption_key", medium}, {"encryptionkey", medium}, {"encryption-key", medium},
 	{"master_key", medium}, {"masterkey", medium}, {"master-key", medium}, {"auth_key", medium}, {"authkey", medium}, {"account_key", medium}, {"accountkey", medium},
-	{"app_key", medium}, {"appkey", medium}, {"license_key", medium}, {"licensekey", medium}, {"service_key", medium}, {"jwt_key", medium},
+	{"application_key", medium}, {"applicationkey", medium}, {"consumer_key", medium}, {"consumerkey", medium}, {"app_key", medium}, {"appkey", medium}, {"license_key", medium}, {"licensekey", medium}, {"service_key", medium}, {"jwt_key", medium},
 	{"credential", medium}, {"sessionid", medium}, {"session_id", weak}, {"session_key", medium}, {"_salt", weak}, {"hmac", weak},
 	{"_auth", weak}, {"auth_code", weak}, {"connection_string", weak}, {"webhook", weak}, {"_key", weak}, {"-key", weak}, {"certificate", weak}, {"bearer_", medium},
 }

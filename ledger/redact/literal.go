@@ -230,7 +230,9 @@ func kinds(v []byte) (letters, digits, others, spaces int) {
 	return
 }
 
-func endOfLine(c byte) bool { return c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '&' || c == ';' }
+func endOfLine(c byte) bool {
+	return c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '&' || c == ';'
+}
 
 func bothCases(v []byte) bool {
 	var u, l bool

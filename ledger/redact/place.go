@@ -333,7 +333,7 @@ func (s *scan) kubernetesSecret(_, end int) {
 	for i < len(t) && (t[i] == ' ' || t[i] == '"' || t[i] == '\'') {
 		i++
 	}
-	if !bytes.HasPrefix(t[i:], []byte("Secret")) || i+6 < len(t) && isWord(t[i+6]) {
+	if i+6 > len(t) || !bytes.EqualFold(t[i:i+6], []byte("secret")) || i+6 < len(t) && isWord(t[i+6]) {
 		return
 	}
 	// The document: between --- lines.
@@ -352,10 +352,10 @@ func (s *scan) kubernetesSecret(_, end int) {
 		if !bytes.Equal(name, []byte("data:")) && !bytes.Equal(name, []byte("stringData:")) {
 			continue
 		}
-		depth := len(line) - len(bytes.TrimLeft(line, " "))
+		depth := len(line) - len(bytes.TrimLeft(line, " \t"))
 		for at < hi {
 			row, next := cutLine(t, at, hi)
-			trimmed := bytes.TrimLeft(row, " ")
+			trimmed := bytes.TrimLeft(row, " \t")
 			if len(bytes.TrimSpace(row)) > 0 && len(row)-len(trimmed) <= depth {
 				break
 			}

@@ -33,8 +33,15 @@ var ownTokens = []tokenRule{
 	{id: "azure-ad-client-secret", keywords: []string{"q~"}, expr: "(?:^|[\\\\'\"`\\s>=:(,])([a-zA-Z0-9_~.]{3}\\dQ~[a-zA-Z0-9_~.-]{31,34})(?:$|[\\\\'\"`\\s<),])", entropy: 3},
 	{id: "twilio-api-key", keywords: []string{"sk"}, expr: `^SK[0-9a-fA-F]{32}\b`, keyed: true, check: twilioStart, entropy: 3},
 	{id: "github-token", keywords: []string{"github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"}, expr: `^(?:github_pat_[0-9A-Za-z_]{22,255}|gh[pousr]_[0-9A-Za-z]{36,255})`, keyed: true, check: tokenStart, entropy: 3},
-	{id: "slack-token", keywords: []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xapp-"}, expr: `^(?:xox[a-z](?:\.xox[bp])?|xapp)-[0-9A-Za-z%/+=_.-]{10,255}`, keyed: true, check: tokenStart, entropy: 2.8},
+	{id: "slack-token", keywords: []string{"xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xapp-"}, expr: `^(?:xox[a-z](?:\.xox[bp])?|xapp)-[0-9A-Za-z%/+=_.-]{10,255}`, keyed: true, check: slackStart, entropy: 2.8},
 	{id: "google-oauth-token", keywords: []string{"ya29.", "gocspx-", "1//0"}, expr: `^(?:ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,40}|1//0[\w-]{30,})`, keyed: true, check: tokenStart, entropy: 3},
+	{id: "vendor-token", keywords: []string{
+		"ccipat_", "ccdb1_", "apk_", "cog_", "vck_", "vca_", "vcp_", "vci_", "vcr_", "gsk_", "xai-", "r8_", "tgp_v1_", "nvapi-", "dckr_pat_", "lin_api_", "phx_", "sbp_", "whsec_",
+		"figd_", "rubygems_", "tskey-", "tvly-", "jina_", "e2b_", "bkua_", "pscale_", "sts.", "fc-", "ctx7sk-", "hvb.", "rnd_", "mdb_sa_sk_", "essu_", "polar_", "pina_", "lsv2_", "pcsk_", "lip_",
+	}, expr: `^(?:(?i:ccipat_|ccdb1_)|apk_(?:user_)?|cog_|vc[kapir]_|gsk_|xai-|r8_|tgp_v1_|nvapi-|dckr_pat_|lin_api_|phx_|sbp_|whsec_|figd_|rubygems_|tskey-|tvly-|jina_|e2b_|bkua_|pscale_[a-z]{2,6}_|STS\.|fc-|ctx7sk-|hvb\.|rnd_|mdb_sa_sk_|essu_|polar_[a-z]{2,4}_|pina_|lsv2_[a-z]{2}_|pcsk_|lip_)[A-Za-z0-9_=-]{22,400}`, keyed: true, check: tokenStart, entropy: 3.6},
+	{id: "fly-token", keywords: []string{"flyv1 "}, expr: `^FlyV1 (\S{30,1000}\S*)`, keyed: true, check: wordStart, entropy: 4, reach: 4096},
+	{id: "salesforce-token", keywords: []string{"00d"}, expr: `^00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,200}`, keyed: true, check: wordStart, entropy: 3},
+	{id: "github-token", keywords: []string{"ghs_"}, expr: `^ghs_[0-9]{2,12}_eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}`, keyed: true, check: tokenStart, reach: 4096},
 	{id: "password-hash", keywords: []string{"$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$7$", "$argon2", "scram-sha-256$", "$pbkdf2", "{ssha}"}, expr: `(?i)^(?:\$(?:1|5|6|7|y)\$[^\s:"'$]{1,64}\$[./A-Za-z0-9$]{20,}|\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}|\$(?:argon2|pbkdf2)[a-z0-9-]{0,12}\$[^\s:"']{20,}|SCRAM-SHA-256\$[0-9]+:[A-Za-z0-9+/=]+\$[A-Za-z0-9+/=]+:[A-Za-z0-9+/=]+|\{SSHA\}[A-Za-z0-9+/=]{20,})`, keyed: true},
 	{id: "azure-sas", keywords: []string{"sig="}, expr: `^sig=([A-Za-z0-9%+/]{30,}(?:=|%3[dD]){0,2})`, keyed: true, check: wordStart},
 	{id: "aws-presigned", keywords: []string{"x-amz-signature"}, expr: `(?i)^x-amz-signature(?:=|: ?)([0-9a-f]{64})`, keyed: true},
@@ -67,6 +74,22 @@ func wordStart(text []byte, start, _ int) bool { return start == 0 || !isWord(te
 // are glued to tokens in logs (TOKENghp_…) more often than one thinks.
 func tokenStart(text []byte, start, _ int) bool {
 	return start == 0 || !isLower(text[start-1]) && !isDigit(text[start-1]) && text[start-1] != '-'
+}
+
+// slackStart wants digits, as all of these tokens have them and the names of
+// variables and repositories that begin alike have not.
+func slackStart(text []byte, start, end int) bool {
+	if !tokenStart(text, start, end) {
+		return false
+	}
+	digits, n := 0, end
+	for n < len(text) && n-end < 256 && (isAlnum(text[n]) || text[n] == '-') {
+		if isDigit(text[n]) {
+			digits++
+		}
+		n++
+	}
+	return n-end >= 18 && digits >= 6
 }
 
 func pathStart(text []byte, start, _ int) bool {
