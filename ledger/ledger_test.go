@@ -3,7 +3,10 @@ package ledger_test
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -63,6 +66,24 @@ func add(t testing.TB, l *ledger.Ledger, drafts ...ledger.Draft) ledger.Receipt 
 func opened(conversation string) lemma.TurnOpened {
 	return lemma.TurnOpened{Contract: lemma.Contract, RequestKind: "new", Format: "openai", Upstream: "up", Model: "m",
 		Conversation: conversation, Key: "k", Scope: "project:shop", Class: lemma.Change, Reasons: []string{"verb:deploy"}}
+}
+
+func sum(text string) string {
+	s := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(s[:])
+}
+
+// verified fails the test unless every check of Verify passes.
+func verified(t testing.TB, l *ledger.Ledger) ledger.Report {
+	t.Helper()
+	r, err := l.Verify(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK() || r.Size != l.Head().Size || r.Root != fmt.Sprintf("%x", l.Head().Root) {
+		t.Fatalf("verify: %+v", r)
+	}
+	return r
 }
 
 func TestAppendAndRead(t *testing.T) {

@@ -68,6 +68,8 @@ type Block struct {
 
 func modelKey(upstream, model string) []byte { return part(part(nil, upstream), model) }
 
+func turnEntryKey(turn string, seq uint64) []byte { return append(part(nil, turn), u64(seq)...) }
+
 // row returns the turn's row for changing, nil when there is none.
 func (f *fold) row(id string) *TurnRow {
 	if r := f.turns[id]; r != nil {
@@ -94,7 +96,7 @@ func (f *fold) turn(e chain.Entry, value lemma.Body) error {
 	if e.Turn == "" {
 		return nil
 	}
-	if err := f.s.put(bTurnEntries, append(part(nil, e.Turn), u64(e.Seq)...), []byte{}); err != nil {
+	if err := f.s.put(bTurnEntries, turnEntryKey(e.Turn, e.Seq), []byte{}); err != nil {
 		return err
 	}
 	r := f.row(e.Turn)

@@ -1,0 +1,18 @@
+package ledger
+
+import "go.etcd.io/bbolt"
+
+// UsedBytes is the part of the file that holds pages in use.
+func UsedBytes(path string) (int64, error) {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	var n int64
+	err = db.View(func(tx *bbolt.Tx) error {
+		n = tx.Size() - int64(db.Stats().FreePageN+db.Stats().PendingPageN)*int64(db.Info().PageSize)
+		return nil
+	})
+	return n, err
+}
