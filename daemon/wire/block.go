@@ -171,7 +171,8 @@ func plainAgain(body []byte, it Item, ours []bool, n int) (Edit, bool) {
 
 // oneString reports whether raw is one JSON string and nothing more.
 func oneString(raw []byte) bool {
-	r := NewReader(raw)
+	r := reader(raw)
+	defer r.free()
 	at, err := r.Value()
 	return err == nil && at.Start == 0 && at.End == len(raw)
 }

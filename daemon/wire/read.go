@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,12 +17,30 @@ import (
 // not: they stay as bytes and decode to U+FFFD.
 type Reader struct {
 	body []byte
-	dec  *jsontext.Decoder
+	buf  bytes.Buffer
+	dec  jsontext.Decoder
 }
 
-// NewReader starts reading body. The body must not change meanwhile.
-func NewReader(body []byte) *Reader {
-	return &Reader{body: body, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(true))}
+// readers are kept, since a stream reads many small values.
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
+var lenient = []jsontext.Options{jsontext.AllowInvalidUTF8(true)}
+
+// reader starts reading body, which must not change until free.
+func reader(body []byte) *Reader {
+	r := readers.Get().(*Reader)
+	r.start(body)
+	return r
+}
+
+func (r *Reader) start(body []byte) {
+	r.body, r.buf = body, *bytes.NewBuffer(body)
+	r.dec.Reset(&r.buf, lenient...)
+}
+
+func (r *Reader) free() {
+	r.start(nil) // a kept reader holds on to no body
+	readers.Put(r)
 }
 
 // Whole reads body as exactly one value: read consumes it.
@@ -37,7 +56,8 @@ func Whole(body []byte, read func(r *Reader) error) error {
 		}
 		return Fault(body, at, "invalid UTF-8")
 	}
-	r := NewReader(body)
+	r := reader(body)
+	defer r.free()
 	if err := read(r); err != nil {
 		return err
 	}
@@ -199,6 +219,13 @@ func (r *Reader) Int() (int64, error) {
 	return 0, r.Wrong("a number")
 }
 
+// Int reads raw, a number or null, like Reader.Int.
+func Int(raw []byte) (int64, error) {
+	r := reader(raw)
+	defer r.free()
+	return r.Int()
+}
+
 // Raw is the bytes at a place.
 func (r *Reader) Raw(at Span) []byte { return r.body[at.Start:at.End] }
 
@@ -233,7 +260,8 @@ func MembersOf(body []byte, at Span) []Member {
 		return nil
 	}
 	var out []Member
-	r := NewReader(body[at.Start:at.End])
+	r := reader(body[at.Start:at.End])
+	defer r.free()
 	_, err := r.Object(func(name []byte, key Span) error {
 		v, err := r.Value()
 		out = append(out, Member{string(name), key.Shift(at.Start), v.Shift(at.Start)})
@@ -252,7 +280,8 @@ func ElementsOf(body []byte, at Span) []Span {
 		return nil
 	}
 	var out []Span
-	r := NewReader(body[at.Start:at.End])
+	r := reader(body[at.Start:at.End])
+	defer r.free()
 	_, err := r.Array(func(int) error {
 		v, err := r.Value()
 		out = append(out, v.Shift(at.Start))

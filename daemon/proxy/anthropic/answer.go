@@ -125,7 +125,7 @@ func readUsage(u *lemma.Usage, raw []byte) {
 		default:
 			continue
 		}
-		if n, err := wire.NewReader(raw[m.Value.Start:m.Value.End]).Int(); err == nil && n > 0 {
+		if n, err := wire.Int(raw[m.Value.Start:m.Value.End]); err == nil && n > 0 {
 			*to = n
 		}
 	}

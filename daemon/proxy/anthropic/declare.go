@@ -64,7 +64,7 @@ func maxTokens(r *wire.Request, want int, thinks bool) int {
 	}
 	raw := r.Raw("thinking")
 	if b, ok := wire.Find(wire.MembersOf(raw, whole(raw)), "budget_tokens"); ok {
-		if n, err := wire.NewReader(raw[b.Value.Start:b.Value.End]).Int(); err == nil && n < 1<<30 {
+		if n, err := wire.Int(raw[b.Value.Start:b.Value.End]); err == nil && n < 1<<30 {
 			want = max(want, int(n)+beyondBudget)
 		}
 	}

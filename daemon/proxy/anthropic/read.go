@@ -92,7 +92,7 @@ func readMember(rd *wire.Reader, r *wire.Request, name string) (at wire.Span, er
 			return wrong("an array")
 		}
 	case "max_tokens":
-		n, err := wire.NewReader(raw).Int()
+		n, err := wire.Int(raw)
 		if err != nil {
 			return wrong("a number")
 		}

@@ -64,7 +64,7 @@ func parse(e wire.Event) (event, error) {
 					ev.kind = string(wire.Unquote(raw))
 				}
 			case "index":
-				n, err := wire.NewReader(raw).Int()
+				n, err := wire.Int(raw)
 				if err != nil || n < 0 || n > maxIndex {
 					return rd.FaultAt(at.Start, "an impossible index")
 				}

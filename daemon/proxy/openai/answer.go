@@ -163,7 +163,7 @@ func readUsage(u *lemma.Usage, raw []byte) {
 		if len(raw) == 0 {
 			return 0
 		}
-		v, err := wire.NewReader(raw).Int()
+		v, err := wire.Int(raw)
 		if err != nil || v < 0 {
 			return 0
 		}

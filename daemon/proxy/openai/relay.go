@@ -73,7 +73,7 @@ func (s *stream) left(c *chunkData, ch choice, shift int) {
 			for i, e := range wire.ElementsOf(raw, whole(raw)) {
 				n := int64(s.out.calls)
 				if v := member(raw[e.Start:e.End], "index"); v != nil {
-					n, _ = wire.NewReader(v).Int()
+					n, _ = wire.Int(v)
 				} else if i == 0 && s.out.calls > 0 {
 					n--
 				}
@@ -195,7 +195,7 @@ func shifted(raw []byte, by int) []byte {
 		if !ok {
 			continue
 		}
-		if n, err := wire.NewReader(raw[m.Value.Start:m.Value.End]).Int(); err == nil {
+		if n, err := wire.Int(raw[m.Value.Start:m.Value.End]); err == nil {
 			edits = append(edits, wire.Edit{At: m.Value, With: strconv.AppendInt(nil, n+int64(by), 10)})
 		}
 	}

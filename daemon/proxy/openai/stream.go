@@ -104,7 +104,7 @@ func parse(data []byte) (chunkData, error) {
 			raw := data[m.Value.Start:m.Value.End]
 			switch m.Name {
 			case "index":
-				n, err := wire.NewReader(raw).Int()
+				n, err := wire.Int(raw)
 				if err != nil || n < 0 || n > maxIndex {
 					return c, wire.Unreadablef("an impossible choice index")
 				}
@@ -314,7 +314,7 @@ func (s *stream) addCall(choice int, raw []byte) error {
 	name, args := text(member(body, "name")), member(body, part)
 	k := key{choice, -1}
 	if n := member(raw, "index"); n != nil {
-		i, err := wire.NewReader(n).Int()
+		i, err := wire.Int(n)
 		if err != nil || i < 0 || i > maxIndex {
 			return wire.Unreadablef("an impossible tool call index")
 		}
