@@ -62,6 +62,17 @@ func asserts(claim *sentence, key string, op lemma.Operator, value string, t spe
 			lemma.Eq: lemma.Ne, lemma.Gt: lemma.Le, lemma.Ge: lemma.Lt, lemma.Lt: lemma.Ge, lemma.Le: lemma.Gt,
 		}[says]
 	}
+	if t == spec.Bytes { // both in the same thousands
+		v, ok := extract.Bytes(claimedForm(t, value))
+		n, _ := extract.Bytes(q)
+		if !ok || n == nil {
+			return false
+		}
+		q, value, t = n.RatString(), v.RatString(), spec.Number
+		if !n.IsInt() || !v.IsInt() {
+			return true // parts of a byte: not worth an argument
+		}
+	}
 	is := func(op lemma.Operator) bool { // at the claim's own value
 		r := compare(t, q, op, value)
 		return r == yes || r == either

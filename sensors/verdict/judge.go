@@ -204,7 +204,7 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 		}
 	}
 	b = &bound{rule: r}
-	rest := maskGroups(claim.text, at)
+	rest := maskGroups(claim.text, at, re.SubexpNames())
 	neg, hedge := *claim, ""
 	if claim.negated > 0 || claim.hedge != "" {
 		neg = readSentence(rest)
@@ -253,15 +253,15 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 
 // names: the rule's own pattern speaks of the word, so its author meant it.
 func names(when, word string) bool {
-	return strings.Contains(strings.ToLower(when), word)
+	return strings.IndexFunc(word, wordRune) >= 0 && strings.Contains(strings.ToLower(when), word)
 }
 
 // maskGroups blanks what named groups took: a captured `false` or `no` is a
 // value, not a negation. Only groups that hold one word are masked.
-func maskGroups(text string, at []int) string {
+func maskGroups(text string, at []int, names []string) string {
 	out := []byte(text)
 	for i := 2; i+1 < len(at); i += 2 {
-		if lo, hi := at[i], at[i+1]; lo >= 0 && !strings.ContainsAny(text[lo:hi], " \n") && lo > at[0] {
+		if lo, hi := at[i], at[i+1]; lo >= 0 && names[i/2] != "" && !strings.ContainsAny(text[lo:hi], " \n") && lo > at[0] {
 			for j := lo; j < hi; j++ {
 				out[j] = '_'
 			}

@@ -26,8 +26,8 @@ var (
 
 	// compounds join a second statement, or a condition, to the first.
 	compounds = words(`and or but while whereas although though however because since so therefore thus hence which who whose whom
-		where if unless when whenever once until till otherwise except excluding besides else then nor plus both either neither
-		provided assuming given depending regardless despite yet versus vs although unlike via`)
+		where if unless when whenever once otherwise except excluding besides else then nor plus both either neither
+		assuming depending regardless despite yet versus vs unlike`)
 	compoundMarks = regexp.MustCompile(`[;\n()\[\]{}&]|,(\s|$)|\s[-–—]+\s|—|[.!?…]+["')\]]*\s+\S|\S\s+:|\s/\s|\s\+\s`)
 	compoundColon = regexp.MustCompile(`:\s`)
 	soleKeyColon  = regexp.MustCompile(`^[\w.-]+:\s+\S+( \S+)?$`)
@@ -40,7 +40,7 @@ var (
 		was were had previously formerly originally initially yesterday
 		says say said states claims claim claimed mentions suggests implies recommends according reportedly supposedly allegedly
 		documented documentation planned intended soon eventually later tomorrow future hypothetically ideally`)
-	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
+	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
 		`\b(after|before|upon) (the |this |that |a |my |our |its |any )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|\?`)
 
 	// existential words make a claim about some of several values.
