@@ -6,6 +6,8 @@
 package route
 
 import (
+	"strings"
+
 	"gettier.dev/gettierd/daemon/wire"
 )
 
@@ -32,7 +34,7 @@ const (
 
 // Side reports whether k is a side request: never declared, never held, its
 // tool calls are still ruled on.
-func (k Kind) Side() bool { return len(k) > 5 && k[:5] == "side:" }
+func (k Kind) Side() bool { return strings.HasPrefix(string(k), "side:") }
 
 // Client names the program that speaks, by its fingerprint.
 type Client string
@@ -56,16 +58,15 @@ type Call struct {
 	Args         []byte // raw JSON
 }
 
-// Prior is what the caller remembers of earlier requests. A nil Prior
-// remembers nothing.
+// Prior is what the caller remembers of earlier requests of the same process
+// and credential. A nil Prior remembers nothing.
 type Prior interface {
 	// Pending returns the bodies of requests of a conversation whose turn is
 	// still unfinished, or ended in an error or a lost connection within the
 	// grace period, newest first.
 	Pending(conversation string) [][]byte
-	// OpenCalls returns the calls without a result of every conversation of the
-	// same process and credential, newest first. It finds sub-agents of clients
-	// that send no header for them.
+	// OpenCalls returns the calls without a result of every conversation,
+	// newest first. It finds sub-agents of clients that send no header for them.
 	OpenCalls() []Call
 }
 
@@ -85,8 +86,9 @@ type Route struct {
 	SubagentRoot string
 	Parent       string
 
-	// Continues reports that the newest thing is a tool result: Kind is loop, or
-	// it is a sub-agent's own loop.
+	// Continues reports that the newest thing is a tool result or the client's
+	// own word to go on: Kind is loop, or it is a sub-agent's own loop, or a
+	// resend of either.
 	Continues bool
 	// Interactive reports a client with a person before it.
 	Interactive bool
@@ -104,8 +106,170 @@ type Route struct {
 	AnchorItem int
 }
 
-// Classify routes a request. path is the request's path without its query;
-// key is the local key that header-less conversations are named under.
+// Classify routes a request. path is the request's path, with or without its
+// query; key is the local key that conversations are named under.
 func Classify(key []byte, r *wire.Request, h Headers, path string, prior Prior) Route {
-	return Route{Kind: Unknown, PersonItem: -1, AnchorItem: -1}
+	rt := Route{Kind: Unknown, PersonItem: -1, AnchorItem: -1, Client: clientOf(r, h)}
+	path, _, _ = strings.Cut(path, "?")
+	s := scan(r, rt.Client)
+	rt.PersonText, rt.PersonItem, rt.Ordinal, rt.Queued, rt.AnchorItem = s.text, s.item, s.prompts, s.queued, s.anchor
+	rt.Interactive = interactive(r, h, rt.Client)
+	identify(&rt, key, r, h, s, prior)
+
+	if strings.HasSuffix(strings.TrimSuffix(path, "/"), "/count_tokens") {
+		rt.Kind, rt.Why = SideCountTokens, "path count_tokens"
+		return rt
+	}
+	if k, why := side(r, rt.Client, s); k != "" {
+		rt.Kind, rt.Why = k, why
+		return rt
+	}
+	rt.Continues = s.newest == byTool || s.newest == byClient
+	switch {
+	case rt.SubagentRoot != "":
+		rt.Kind = Subagent
+		if rt.Why == "" {
+			rt.Why = "sub-agent header"
+		}
+		return rt
+	case s.newest == byTool:
+		rt.Kind, rt.Why = Loop, "tool result"
+	case s.newest == byClient:
+		rt.Kind, rt.Why = Loop, "the client's own text"
+	case s.newest == byPerson:
+		rt.Kind, rt.Why = New, "a person's text"
+	default:
+		rt.Why = "no prompt and no tool result"
+		return rt
+	}
+	if prior != nil {
+		for _, body := range prior.Pending(rt.Conversation) {
+			if BodyEqual(body, r.Body) {
+				rt.Kind, rt.Why = Resend, "same body as an unfinished request"
+				break
+			}
+		}
+	}
+	return rt
+}
+
+// clientOf tells the client by headers first, by its system text else.
+func clientOf(r *wire.Request, h Headers) Client {
+	ua := h("User-Agent")
+	switch {
+	case strings.HasPrefix(ua, "claude-cli/"), h("X-Claude-Code-Session-Id") != "":
+		return ClaudeCode
+	case strings.HasPrefix(ua, "opencode/"):
+		return OpenCode
+	}
+	sys := firstSystem(r)
+	switch {
+	case strings.HasPrefix(sys, "x-anthropic-billing-header: cc_version="):
+		return ClaudeCode
+	case strings.HasPrefix(sys, "You are Cline, an AI cod"):
+		return Cline
+	case strings.HasPrefix(sys, "You are an agent in the "), strings.HasPrefix(ua, "ls/JS "):
+		return Continue
+	}
+	return UnknownClient
+}
+
+func firstSystem(r *wire.Request) string {
+	if len(r.System) > 0 {
+		return r.System[0]
+	}
+	for i := range r.Items {
+		it := &r.Items[i]
+		if it.Role != "system" && it.Role != "developer" {
+			break
+		}
+		for _, p := range it.Parts {
+			if p.Kind == wire.Text {
+				return p.Text
+			}
+		}
+	}
+	return ""
+}
+
+// interactive: a terminal program in its terminal mode, or a chat without tools
+// that has gone on for more than one exchange. Print modes and scripts are not.
+func interactive(r *wire.Request, h Headers, c Client) bool {
+	ua := h("User-Agent")
+	switch c {
+	case ClaudeCode:
+		return strings.HasSuffix(ua, "(external, cli)")
+	case Cline:
+		return strings.Contains(ua, "runtime/browser")
+	case UnknownClient:
+		if len(r.Tools) > 0 {
+			return false
+		}
+		for i := range r.Items {
+			if r.Items[i].Role == "assistant" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// identify names session, conversation and sub-agent.
+func identify(rt *Route, key []byte, r *wire.Request, h Headers, s scanned, prior Prior) {
+	switch rt.Client {
+	case ClaudeCode:
+		rt.Session = h("X-Claude-Code-Session-Id")
+	default:
+		rt.Session = h("X-Session-Id")
+	}
+	if rt.Session == "" {
+		rt.Session = h("X-Gettier-Session")
+	}
+	agent, why := "", ""
+	switch rt.Client {
+	case ClaudeCode:
+		if agent = h("X-Claude-Code-Agent-Id"); agent != "" {
+			why = "header x-claude-code-agent-id"
+		} else if len(r.System) > 0 && strings.HasPrefix(r.System[0], "x-anthropic-billing-header: ") && strings.Contains(r.System[0], "; cc_is_subagent=true;") {
+			agent, why = name(key, "agent", s.first), "cc_is_subagent in the system text"
+		}
+	default:
+		if p := h("X-Parent-Session-Id"); p != "" && rt.Session != "" && p != rt.Session {
+			rt.SubagentRoot, rt.Why = rt.Session, "header x-parent-session-id"
+			rt.Parent = name(key, "session", string(rt.Client), p)
+			rt.Conversation = name(key, "session", string(rt.Client), rt.Session)
+			return
+		}
+	}
+	switch {
+	case rt.Session != "" && agent != "":
+		rt.SubagentRoot, rt.Why = agent, why
+		rt.Parent = name(key, "session", string(rt.Client), rt.Session)
+		rt.Conversation = name(key, "session", string(rt.Client), rt.Session, agent)
+	case rt.Session != "":
+		rt.Conversation = name(key, "session", string(rt.Client), rt.Session)
+	default:
+		rt.Conversation = name(key, "text", firstSystem(r), s.first)
+		if agent != "" {
+			rt.SubagentRoot, rt.Why = agent, why
+			return
+		}
+		if prior == nil || s.first == "" || len(r.Tools) == 0 {
+			return
+		}
+		for _, c := range prior.OpenCalls() {
+			if c.Conversation != rt.Conversation && argumentIs(c.Args, s.first) {
+				rt.SubagentRoot, rt.Parent = name(key, "call", c.Conversation, s.first), c.Conversation
+				rt.Why = "its first prompt is the argument of an open call " + clip(c.Name, 64)
+				return
+			}
+		}
+	}
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "")
+	}
+	return s
 }
