@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/spec"
+	"gettier.dev/gettierd/sensors/verdict"
 )
 
 // ErrNothing says that an approval or a diff named nothing that waits for one.
@@ -56,9 +58,7 @@ func (r *Registry) Approve(ctx context.Context, ids []string, file string, by le
 		return nil, fmt.Errorf("approve sensors: %w", err)
 	}
 	r.publish()
-	for _, e := range events {
-		r.o.Record(e)
-	}
+	r.record(events)
 	return names, nil
 }
 
@@ -210,7 +210,7 @@ func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error)
 	if err != nil {
 		return nil, fmt.Errorf("approve %s: %w", file, err)
 	}
-	reg, faults := spec.Parse(path, level, data, checkExamples)
+	reg, faults := spec.Parse(path, level, data, verdict.CheckExamples)
 	if reg == nil {
 		return nil, fmt.Errorf("approve %s: %s", file, spec.Explain(file, data, faults))
 	}
@@ -229,9 +229,11 @@ func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error)
 		r.o.Projects = append(r.o.Projects, Project{Root: root})
 	}
 	var names []string
-	defs := r.definitions(s)
-	for _, d := range defs {
-		names = append(names, d.name())
+	var defs []*definition
+	for _, d := range r.definitions(s) {
+		if d.hash != "" { // what is gone from the file stays in force
+			defs, names = append(defs, d), append(names, d.name())
+		}
 	}
 	if len(defs) == 0 {
 		return nil, nil
@@ -297,21 +299,68 @@ func (r *Registry) diffFiles(b *strings.Builder, d *definition) {
 			continue
 		}
 		for _, p := range now {
-			switch {
-			case d.pin == nil || !slices.Contains(d.pin.Files, p):
+			if d.pin == nil || !slices.Contains(d.pin.Files, p) {
 				fmt.Fprintf(b, "+ runs %s sha256:%s\n", line(p.Path), p.SHA256[:12])
 			}
 		}
 	}
 }
 
-// pretty puts a canonical definition on lines, one value each.
+// pretty puts a canonical definition on lines that read like the file: one key
+// each, one line per element where elements have keys of their own.
 func pretty(definition []byte) []string {
-	var out bytes.Buffer
-	if err := json.Indent(&out, definition, "", "  "); err != nil {
-		return []string{string(definition)}
+	d := json.NewDecoder(bytes.NewReader(definition))
+	d.UseNumber()
+	var m map[string]any
+	if err := d.Decode(&m); err != nil {
+		return []string{line(string(definition))}
 	}
-	return strings.Split(out.String(), "\n")
+	if argv, ok := m["argv"].([]any); ok {
+		var words []any
+		for _, w := range argv {
+			if w, ok := w.(map[string]any); ok {
+				words = append(words, w["text"])
+			}
+		}
+		delete(m, "argv")
+		m["command"] = words
+	}
+	for _, k := range []string{"ttl", "timeout"} {
+		if n, ok := m[k].(json.Number); ok {
+			if ns, err := n.Int64(); err == nil {
+				m[k] = ns / int64(time.Second)
+			}
+		}
+	}
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		list, ok := m[k].([]any)
+		if _, nested := first(list).(map[string]any); !ok || !nested {
+			out = append(out, k+": "+compact(m[k]))
+			continue
+		}
+		for _, e := range list {
+			out = append(out, k+" - "+compact(e))
+		}
+	}
+	return out
+}
+
+func first(list []any) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+func compact(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // diff marks the lines of a longest common subsequence with two blanks, others

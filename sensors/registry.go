@@ -17,6 +17,7 @@ import (
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/spec"
+	"gettier.dev/gettierd/sensors/verdict"
 )
 
 // Registry is the live set of definitions. Readers take a snapshot that never
@@ -29,7 +30,8 @@ type Registry struct {
 
 	mu      sync.Mutex // held by whoever changes something
 	lock    *lock
-	lockErr error
+	lockErr error // why the lock on disk is not the one in force
+	opened  bool
 	sources []*source
 
 	lastMu sync.Mutex
@@ -75,7 +77,7 @@ func Open(o Options) (*Registry, error) {
 		o.Record = func(lemma.Body) {}
 	}
 	if o.Check == nil {
-		o.Check = checkExamples
+		o.Check = verdict.CheckExamples
 	}
 	key, err := LockKey(o.StateDir, o.Entropy)
 	if err != nil {
@@ -86,6 +88,7 @@ func Open(o Options) (*Registry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reload()
+	r.opened = true
 	return r, nil
 }
 
@@ -111,7 +114,7 @@ func (r *Registry) Configure(files []string, projects []Project, autoApprove boo
 // reload brings sources in line with the options, reads what changed, pins what
 // is approved by setting, and publishes the result. r.mu is held.
 func (r *Registry) reload() {
-	r.readLock()
+	events := r.readLock()
 	old := r.sources
 	r.sources = nil
 	add := func(path, level, root string) {
@@ -134,14 +137,22 @@ func (r *Registry) reload() {
 			add(abs, "user", "")
 		}
 	}
-	var events []lemma.Body
 	for _, s := range r.sources {
 		if r.read(s) {
-			events = append(events, r.auto(s)...)
-			events = append(events, r.loaded(s))
+			events = append(events, r.news(s)...)
 		}
 	}
 	r.publish()
+	r.record(events)
+}
+
+// news pins what is approved by setting, and makes the events of a source whose
+// content changed.
+func (r *Registry) news(s *source) []lemma.Body {
+	return append(r.auto(s), r.loaded(s))
+}
+
+func (r *Registry) record(events []lemma.Body) {
 	for _, e := range events {
 		r.o.Record(e)
 	}
@@ -150,34 +161,39 @@ func (r *Registry) reload() {
 // readLock takes the lock from disk when it is newer than the one in memory:
 // another process may have approved something. A damaged or older one never
 // replaces what is in force.
-func (r *Registry) readLock() {
+func (r *Registry) readLock() []lemma.Body {
 	l, err := readLock(r.o.StateDir, r.key)
 	if err == nil && l.Serial < r.lock.Serial {
 		err = fmt.Errorf("read sensors.lock: serial %d is older than %d, which is in force", l.Serial, r.lock.Serial)
 	}
 	if err != nil {
-		if r.lockErr == nil || r.lockErr.Error() != err.Error() {
-			r.o.Record(lemma.RegistryRejected{
-				Contract: lemma.Contract, File: lockPath(r.o.StateDir), Line: 1, Column: 1,
-				Reason: line(err.Error()), Live: fmt.Sprintf("serial %d", r.lock.Serial),
-			})
-		}
+		known := r.lockErr != nil && r.lockErr.Error() == err.Error()
 		r.lockErr = err
-		return
+		if known {
+			return nil
+		}
+		return []lemma.Body{r.lockRefused(err)}
 	}
-	fresh := r.lock.Serial > 0 && l.Serial > r.lock.Serial
 	before := r.lock
 	r.lock, r.lockErr = l, nil
-	if fresh {
-		r.approvedElsewhere(before)
+	if !r.opened || l.Serial == before.Serial {
+		return nil
+	}
+	return approvedElsewhere(before, l)
+}
+
+func (r *Registry) lockRefused(err error) lemma.Body {
+	return lemma.RegistryRejected{
+		Contract: lemma.Contract, File: lockPath(r.o.StateDir), Line: 1, Column: 1,
+		Reason: line(err.Error()), Live: fmt.Sprintf("serial %d", r.lock.Serial),
 	}
 }
 
-// approvedElsewhere records approvals that the command line made.
-func (r *Registry) approvedElsewhere(before *lock) {
+// approvedElsewhere makes the events of approvals at the command line.
+func approvedElsewhere(before, now *lock) []lemma.Body {
 	byFile := map[string]*lemma.RegistryApproved{}
-	var order []string
-	for _, a := range r.lock.Entries {
+	var out []*lemma.RegistryApproved
+	for _, a := range now.Entries {
 		if b := before.find(a.File, a.Kind, a.ID); b != nil && b.Hash == a.Hash && b.At == a.At {
 			continue
 		}
@@ -185,41 +201,51 @@ func (r *Registry) approvedElsewhere(before *lock) {
 		if e == nil {
 			e = &lemma.RegistryApproved{Contract: lemma.Contract, File: a.File, Version: a.Version, By: a.By}
 			byFile[a.File] = e
-			order = append(order, a.File)
+			out = append(out, e)
 		}
-		e.Sensors = append(e.Sensors, a.ID)
+		e.Sensors = append(e.Sensors, approvedName(a.Kind, a.ID))
 	}
-	for _, f := range order {
-		r.o.Record(*byFile[f])
+	events := make([]lemma.Body, len(out))
+	for i, e := range out {
+		events[i] = *e
 	}
+	return events
 }
 
-// read takes new content of a file, if there is any, and reports whether the
-// source changed: once per content, good or bad.
+// read takes new content of a file from disk.
 func (r *Registry) read(s *source) bool {
-	data, err := readSmall(s.path, spec.MaxFileBytes)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		first := s.seen == "" && !s.absent
-		was := s.absent
+	data, err := readSmall(s.path, maxRead)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.take(s, false, nil, nil)
+	}
+	return r.take(s, true, data, err)
+}
+
+// maxRead lets a file that is too large reach the parser, which says so.
+const maxRead = spec.MaxFileBytes + 1
+
+// take puts the content of a file in place and reports whether that is news:
+// once per content, good or bad. A bad one never replaces a good one.
+func (r *Registry) take(s *source, exists bool, data []byte, err error) bool {
+	if !exists {
+		first, was := s.seen == "" && !s.absent, s.absent
 		s.seen, s.absent, s.faults = "", true, nil
 		s.good = &spec.Registry{File: s.path, Level: s.level}
 		return !was && (!first || r.pins(s.path))
-	case err != nil:
-		seen := "error: " + err.Error()
-		if s.seen == seen {
-			return false
-		}
-		s.seen, s.absent = seen, false
-		s.faults = []spec.Problem{{Pos: spec.Pos{Line: 1, Column: 1}, What: line("the file cannot be read: " + err.Error())}}
-		return true
 	}
 	sum := sha256.Sum256(data)
 	seen := hex.EncodeToString(sum[:])
+	if err != nil {
+		seen = "error: " + err.Error()
+	}
 	if s.seen == seen {
 		return false
 	}
 	s.seen, s.absent = seen, false
+	if err != nil {
+		s.faults = []spec.Problem{{Pos: spec.Pos{Line: 1, Column: 1}, What: line("the file cannot be read: " + err.Error())}}
+		return true
+	}
 	reg, faults := spec.Parse(s.path, s.level, data, r.o.Check)
 	if s.faults = faults; reg != nil {
 		s.good = reg
@@ -280,11 +306,14 @@ type definition struct {
 	pin      *approval
 }
 
-func (d *definition) name() string {
-	if d.kind == kindPremise {
-		return "premise:" + d.id
+func (d *definition) name() string { return approvedName(d.kind, d.id) }
+
+// approvedName is how approvals and events name a definition.
+func approvedName(kind, id string) string {
+	if kind == kindPremise {
+		return "premise:" + id
 	}
-	return d.id
+	return id
 }
 
 // standing compares the file with the approval; whether scripts changed is
@@ -389,7 +418,7 @@ func (r *Registry) auto(s *source) []lemma.Body {
 	events, err := r.pin(todo, lemma.Answerer{Via: "auto_approve"})
 	if err != nil {
 		r.lockErr = err
-		return []lemma.Body{lemma.RegistryRejected{Contract: lemma.Contract, File: lockPath(r.o.StateDir), Line: 1, Column: 1, Reason: line(err.Error()), Live: s.good.Hash}}
+		return []lemma.Body{r.lockRefused(err)}
 	}
 	return events
 }

@@ -187,7 +187,7 @@ func (s *splitter) step() error {
 			s.pos++
 			return s.end()
 		}
-		return s.fail(s.pos, "one command only, on one line", "use a folded scalar (>) to break a long one")
+		return s.lines()
 	case '\'':
 		return s.single()
 	case '"':
@@ -227,6 +227,9 @@ func (s *splitter) single() error {
 			continue
 		}
 		c := s.text[s.pos]
+		if c == '\n' || c == '\r' {
+			return s.lines()
+		}
 		s.pos++
 		if c == '\'' {
 			return nil
@@ -246,6 +249,8 @@ func (s *splitter) double() error {
 		}
 		c := s.text[s.pos]
 		switch c {
+		case '\n', '\r':
+			return s.lines()
 		case '"':
 			s.pos++
 			return nil
@@ -263,6 +268,10 @@ func (s *splitter) double() error {
 	return s.fail(at, "this quote is never closed", "")
 }
 
+func (s *splitter) lines() error {
+	return s.fail(s.pos, "one command only, on one line", "use a folded scalar (>) to break a long one")
+}
+
 func (s *splitter) escape() error {
 	s.begin()
 	if s.pos+1 == len(s.text) {
@@ -270,7 +279,7 @@ func (s *splitter) escape() error {
 	}
 	s.pos++
 	if c := s.text[s.pos]; c == '\n' || c == '\r' {
-		return s.fail(s.pos-1, "one command only, on one line", "use a folded scalar (>) to break a long one")
+		return s.lines()
 	}
 	_, n := utf8.DecodeRuneInString(s.text[s.pos:])
 	s.put(s.text[s.pos : s.pos+n])
