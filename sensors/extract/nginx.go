@@ -9,7 +9,10 @@ import (
 // each include stands where it is written, so that a directive's context is
 // known. Found by trying: the first match in the text is often the decoy, since
 // the file that overrides it is printed later.
-type nginxDump struct{ root *nginxBlock }
+type nginxDump struct {
+	root   *nginxBlock
+	broken bool // a dump by its marks, but not to be read: nothing in it is a value
+}
 
 type nginxBlock struct {
 	name     string
@@ -20,12 +23,13 @@ type nginxBlock struct {
 }
 
 const (
-	maxNginxNodes = 50_000 // after expansion of includes
+	maxNginxNodes = 50_000    // after expansion of includes
+	maxNginxWork  = 2_000_000 // file names held against include patterns
 	maxNginxDepth = 32
 )
 
 // parseNginx returns nil when the output is no nginx configuration: no file
-// marks and no http, server or events block, or braces that do not match.
+// marks, and no http, server or events block or braces that do not match.
 func parseNginx(lines []line) *nginxDump {
 	files := map[string][]line{}
 	var order []string
@@ -47,12 +51,15 @@ func parseNginx(lines []line) *nginxDump {
 		}
 		order, files[""] = []string{""}, lines
 	}
-	p := &nginxParser{files: files, order: order, base: path.Dir(order[0])}
+	p := &nginxParser{files: files, order: order, toks: map[string][]nginxToken{}, base: path.Dir(order[0])}
 	root := &nginxBlock{block: true}
 	if !p.file(order[0], root, 0) {
-		return nil
+		if order[0] == "" {
+			return nil
+		}
+		return &nginxDump{root: root, broken: true}
 	}
-	return &nginxDump{root}
+	return &nginxDump{root: root}
 }
 
 func looksLikeNginx(lines []line) bool {
@@ -68,8 +75,10 @@ func looksLikeNginx(lines []line) bool {
 type nginxParser struct {
 	files map[string][]line
 	order []string
+	toks  map[string][]nginxToken // of the files read so far
 	base  string
 	nodes int
+	work  int
 }
 
 // file parses one dumped file into b.
@@ -77,9 +86,13 @@ func (p *nginxParser) file(name string, b *nginxBlock, depth int) bool {
 	if depth > maxNginxDepth {
 		return false
 	}
-	toks, ok := nginxTokens(p.files[name])
-	if !ok {
-		return false
+	toks, seen := p.toks[name]
+	if !seen {
+		var ok bool
+		if toks, ok = nginxTokens(p.files[name]); !ok {
+			return false
+		}
+		p.toks[name] = toks
 	}
 	rest, ok := p.statements(toks, b, depth, name)
 	return ok && len(rest) == 0
@@ -134,6 +147,9 @@ func (p *nginxParser) statements(toks []nginxToken, b *nginxBlock, depth int, fi
 func (p *nginxParser) include(pattern string, b *nginxBlock, depth int, from string) bool {
 	if !path.IsAbs(pattern) && p.base != "." {
 		pattern = path.Join(p.base, pattern)
+	}
+	if p.work += len(p.order); p.work > maxNginxWork {
+		return false
 	}
 	for _, name := range p.order {
 		if ok, err := path.Match(pattern, name); name == from || name != pattern && (err != nil || !ok) {
@@ -234,6 +250,9 @@ func nginxTokens(lines []line) ([]nginxToken, bool) {
 
 // scan offers every simple directive, wherever it stands, as `name args`.
 func (d *nginxDump) scan(read func(string) (string, bool)) found {
+	if d.broken {
+		return found{unclear: true}
+	}
 	var f found
 	var walk func(b *nginxBlock)
 	walk = func(b *nginxBlock) {
@@ -259,6 +278,9 @@ func (d *nginxDump) scan(read func(string) (string, bool)) found {
 // ambiguous: which of them a claim means is not known here. A directive that
 // stands only outside servers (worker_processes) is taken from there.
 func (d *nginxDump) effective(name string) found {
+	if d.broken {
+		return found{unclear: true}
+	}
 	var f found
 	var servers int
 	for _, proto := range d.root.children {

@@ -205,21 +205,28 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 	}
 	b = &bound{rule: r}
 	rest := maskGroups(claim.text, at, re.SubexpNames())
-	neg, hedge := *claim, ""
+	neg := claim
 	if claim.negated > 0 || claim.hedge != "" {
-		neg = readSentence(rest)
-		hedge = neg.hedge
+		masked := readSentence(rest)
+		neg = &masked
+	}
+	turns := neg.negated
+	if !r.Negated {
+		for _, d := range neg.denials {
+			if names(r.When, stem(d)) {
+				turns--
+			}
+		}
 	}
 	switch {
-	case neg.negated > 1:
+	case turns > 1:
 		return nil, Negated + ":twice"
-	case (neg.negated == 1) != r.Negated:
-		if neg.negated == 0 {
-			return nil, Negated + ":not"
-		}
+	case turns == 1 && !r.Negated:
 		return nil, Negated + ":" + neg.negWord
-	case hedge != "" && !names(r.When, hedge):
-		return nil, Hedged + ":" + hedge
+	case turns == 0 && r.Negated:
+		return nil, Negated + ":not"
+	case neg.hedge != "" && !names(r.When, neg.hedge):
+		return nil, Hedged + ":" + neg.hedge
 	}
 	ok := true
 	taken := false
@@ -253,7 +260,23 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 
 // names: the rule's own pattern speaks of the word, so its author meant it.
 func names(when, word string) bool {
-	return strings.IndexFunc(word, wordRune) >= 0 && strings.Contains(strings.ToLower(when), word)
+	if strings.IndexFunc(word, wordRune) < 0 {
+		return false
+	}
+	return strings.Contains(" "+classes.Replace(strings.ToLower(when)), " "+word)
+}
+
+// classes blanks what an expression has between its words.
+var classes = strings.NewReplacer(`\b`, " ", `\s+`, " ", `\s*`, " ", `\s`, " ", `\w`, " ", `\d`, " ", "(", " ", ")", " ", "|", " ", "[", " ", "?:", " ", ".*", " ", ".+", " ")
+
+// stem is a denial without its ending, as `rejects?` or `reject(s|ed)` begin.
+func stem(word string) string {
+	for _, end := range []string{"ing", "ed", "es", "s"} {
+		if s, ok := strings.CutSuffix(word, end); ok && len(s) > 3 {
+			return s
+		}
+	}
+	return word
 }
 
 // maskGroups blanks what named groups took: a captured `false` or `no` is a

@@ -18,10 +18,14 @@ var (
 	// negations turn a statement round. Words that begin with a negating
 	// prefix and a hyphen (non-root) count too.
 	negations = words(`not no never none neither nor nothing nobody nowhere without cannot cant
-		isnt arent doesnt dont didnt wont wouldnt shouldnt cant couldnt hasnt havent hadnt wasnt werent mustnt aint
-		unable fail fails failed failing lack lacks lacking lacked absent refuse refuses refused reject rejects rejected rejecting
+		isnt arent doesnt dont didnt wont wouldnt shouldnt couldnt hasnt havent hadnt wasnt werent mustnt aint
+		unable hardly rarely seldom barely scarcely untrue incorrect`)
+
+	// denials turn it round by their meaning. A rule that itself says the word
+	// and is not marked negated reads it as the statement.
+	denials = words(`fail fails failed failing lack lacks lacking lacked absent refuse refuses refused reject rejects rejected rejecting
 		deny denies denied disallow disallows disallowed forbid forbids forbidden prohibit prohibits prohibited prevent prevents prevented
-		hardly rarely seldom barely scarcely untrue incorrect false neglects ignores ignored`)
+		exclude excludes excluded omit omits omitted false`)
 	negatingPrefixes = []string{"non-", "no-", "not-"}
 
 	// compounds join a second statement, or a condition, to the first.
@@ -75,11 +79,12 @@ func words(list string) map[string]bool {
 type sentence struct {
 	text     string // NFKC, one line, plain quotes
 	lower    string
-	negated  int    // how many negating words
-	negWord  string // the first of them
-	compound string // what makes it compound, "" when it is not
-	hedge    string // what makes it no plain statement
-	some     bool   // about some of several
+	negated  int      // how many negating words, denials included
+	negWord  string   // the first of them
+	denials  []string // those that negate by meaning
+	compound string   // what makes it compound, "" when it is not
+	hedge    string   // what makes it no plain statement
+	some     bool     // about some of several
 	tokens   []string
 }
 
@@ -128,6 +133,10 @@ func readSentence(claim string) sentence {
 	s.tokens = tokens(s.text)
 	for _, t := range s.tokens {
 		neg := negations[strings.ReplaceAll(t, "'", "")]
+		if denials[t] {
+			s.denials = append(s.denials, t)
+			neg = true
+		}
 		for _, p := range negatingPrefixes {
 			neg = neg || strings.HasPrefix(t, p)
 		}
