@@ -17,10 +17,7 @@ const (
 
 // words of key names. A key is judged by all its segments: AUTH_TOKEN is a
 // secret, token_type and max_tokens are not.
-var keyWords = []struct {
-	word string
-	by   strength
-}{
+var keyWords = []keyWord{
 	{"password", strong}, {"passwd", strong}, {"passwort", strong}, {"passphrase", strong}, {"passcode", strong}, {"pwd", strong},
 	{"requirepass", strong}, {"masterauth", strong}, {"_pass", strong}, {"-pass", strong}, {"userpass", strong}, {"dbpass", strong}, {"pass=", strong}, {"pass:", strong}, {`pass"`, strong},
 	{"secret", medium}, {"token", medium}, {"apikey", medium}, {"api_key", medium}, {"api-key", medium}, {"api key", medium},
@@ -31,6 +28,20 @@ var keyWords = []struct {
 	{"credential", medium}, {"sessionid", medium}, {"session_id", weak}, {"session_key", medium}, {"_salt", weak}, {"hmac", weak},
 	{"_auth", weak}, {"auth_code", weak}, {"connection_string", weak}, {"webhook", weak}, {"_key", weak}, {"-key", weak}, {"certificate", weak}, {"bearer_", medium},
 }
+
+type keyWord struct {
+	word string
+	by   strength
+}
+
+// keyStems are the words without the operators that some carry as keywords.
+var keyStems = func() []keyWord {
+	out := make([]keyWord, len(keyWords))
+	for i, w := range keyWords {
+		out[i] = keyWord{strings.TrimRight(w.word, `=:"`), w.by}
+	}
+	return out
+}()
 
 func secretWords() []string {
 	out := make([]string, len(keyWords))
@@ -74,8 +85,7 @@ func (s *scan) keyValue(start, end int) {
 	if end <= s.kvEnd {
 		return
 	}
-	word := strings.ToLower(string(t[start:end]))
-	if c := word[len(word)-1]; c == '=' || c == ':' || c == '"' {
+	if c := t[end-1]; c == '=' || c == ':' || c == '"' {
 		end-- // the operator belongs to what follows
 	}
 	ks := start
@@ -92,16 +102,17 @@ func (s *scan) keyValue(start, end int) {
 	}
 	s.kvEnd = ke
 	key := t[ks:ke]
-	st := keyStrength(key)
-	if st == none {
-		return
-	}
 	op, vs := operator(t, ks, ke)
 	if op == opNone {
-		if word != "requirepass" && word != "masterauth" || ke >= len(t) || t[ke] != ' ' {
+		// redis.conf has no operator.
+		if w := t[start:end]; ke >= len(t) || t[ke] != ' ' || !bytes.EqualFold(w, []byte("requirepass")) && !bytes.EqualFold(w, []byte("masterauth")) {
 			return
 		}
 		op, vs = opAssign, ke+1
+	}
+	st := keyStrength(key)
+	if st == none {
+		return
 	}
 	a, b, quoted := value(t, ks, vs, op)
 	if b <= a {
@@ -130,11 +141,14 @@ func keyStrength(key []byte) strength {
 	if len(segs) == 0 {
 		return none
 	}
-	// Trailing qualifiers are peeled off: DB_PASSWORD_PROD, token.value.
+	last := segs[len(segs)-1]
+	if harmless[last] {
+		return none
+	}
 	low := strings.ToLower(string(key))
 	best, bestEnd := none, 0
-	for _, w := range keyWords {
-		word := strings.TrimRight(w.word, `=:"`)
+	for _, w := range keyStems {
+		word := w.word
 		if i := strings.LastIndex(low, word); i >= 0 && (w.by > best || w.by == best && i+len(word) > bestEnd) {
 			if word == "pwd" && !segmentIs(segs, "pwd") && !strings.HasSuffix(low, "pwd") {
 				continue
@@ -151,10 +165,7 @@ func keyStrength(key []byte) strength {
 	if best == none {
 		return none
 	}
-	last := segs[len(segs)-1]
 	switch {
-	case harmless[last]:
-		return none
 	case bestEnd == len(low) || carrying[last] || strings.HasSuffix(low, "key"):
 	case isDigits(last):
 	default:

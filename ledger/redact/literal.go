@@ -37,26 +37,29 @@ func placeholder(v []byte) bool {
 			return true
 		}
 	case '[':
-		if bytes.HasPrefix(v, []byte(markOpen)) {
-			return true
-		}
 		if v[len(v)-1] == ']' && allBytes(v[1:len(v)-1], func(c byte) bool { return isWord(c) || c == ' ' || c == '-' || c == '.' }) {
 			return true
 		}
 	}
+	if bytes.Contains(v, []byte(markOpen)) && len(markers(v)) > 0 {
+		return true // done already
+	}
 	if bytes.Contains(v, []byte("...")) || bytes.Contains(v, []byte("…")) || bytes.Contains(v, []byte("***")) {
+		return true
+	}
+	if s := strings.ToLower(string(v)); s == "redacted" || s == "<redacted>" || s == "[redacted]" || s == "(redacted)" {
 		return true
 	}
 	if uniform(v) {
 		return true
 	}
 	low := strings.ToLower(string(v[:min(len(v), 128)]))
-	for _, p := range []string{"your-", "your_", "your ", "yourpass", "yoursecret", "yourtoken", "yourapi", "yourkey", "<your", "my-secret-", "insert-", "insert_", "replace", "change-me", "change_me", "changeme", "changeit", "placeholder", "example", "dummy", "redacted", "xxxx", "todo", "fixme", "enter-", "enter_", "enter your"} {
+	for _, p := range []string{"your-", "your_", "your ", "yourpass", "yoursecret", "yourtoken", "yourapi", "yourkey", "<your", "my-secret-", "insert-", "insert_", "replace", "change-me", "change_me", "changeme", "changeit", "placeholder", "example", "dummy", "xxxx", "todo", "fixme", "enter-", "enter_", "enter your"} {
 		if strings.HasPrefix(low, p) {
 			return true
 		}
 	}
-	for _, p := range []string{"xxxxxxxx", "00000000000", "your_api", "your-api", "_here", "-here", "example_", "placeholder", "redacted"} {
+	for _, p := range []string{"xxxxxxxx", "00000000000", "your_api", "your-api", "_here", "-here", "example_", "placeholder"} {
 		if strings.Contains(low, p) {
 			return true
 		}

@@ -95,46 +95,53 @@ const (
 )
 
 // repeated adds the other places of secrets that were found by their context:
-// the same password is no less secret where nothing names it.
+// the same password is no less secret where nothing names it. One pass serves
+// all secrets: a bit per pair of first bytes says where to look closer.
 func (s *scan) repeated(spans []found) []found {
 	n := len(spans)
 	var seen [][]byte
-	for _, f := range spans[:n] {
+	var pairs [1 << 16 / 64]uint64
+	for _, f := range spans {
 		secret := s.text[f.start:f.end]
-		if len(secret) < repeatMin || len(secret) > 512 || !telling(secret) || len(seen) >= repeatMost {
-			continue
-		}
-		if containsBytes(seen, secret) {
+		if len(secret) < repeatMin || len(secret) > 512 || len(seen) >= repeatMost || !telling(secret) || containsBytes(seen, secret) {
 			continue
 		}
 		seen = append(seen, secret)
-		for at := 0; ; {
-			i := bytes.Index(s.text[at:], secret)
-			if i < 0 {
-				break
+		p := pair(secret)
+		pairs[p/64] |= 1 << (p % 64)
+	}
+	if len(seen) == 0 {
+		return spans
+	}
+	next := 0 // first span that ends behind at
+	for at := 0; at+repeatMin <= len(s.text); at++ {
+		p := pair(s.text[at:])
+		if pairs[p/64]>>(p%64)&1 == 0 {
+			continue
+		}
+		for _, secret := range seen {
+			if !bytes.HasPrefix(s.text[at:], secret) {
+				continue
 			}
-			at += i
-			if !covered(spans[:n], at, at+len(secret)) {
-				spans = append(spans, found{at, at + len(secret), "repeated"})
+			end := at + len(secret)
+			for next < n && spans[next].end <= at {
+				next++
 			}
-			at += len(secret)
+			if next == n || spans[next].start >= end {
+				spans = append(spans, found{at, end, "repeated"})
+			}
+			at = end - 1
+			break
 		}
 	}
 	return spans
 }
 
+func pair(b []byte) uint { return uint(b[0])<<8 | uint(b[1]) }
+
 func containsBytes(set [][]byte, b []byte) bool {
 	for _, s := range set {
 		if bytes.Equal(s, b) {
-			return true
-		}
-	}
-	return false
-}
-
-func covered(spans []found, start, end int) bool {
-	for _, f := range spans {
-		if f.start < end && start < f.end {
 			return true
 		}
 	}

@@ -23,7 +23,7 @@ type tokenRule struct {
 // is so common that a look at its neighbours has to come first.
 var ownTokens = []tokenRule{
 	{id: "gettier-key", keywords: []string{"gt_live_", "gt_test_"}, expr: `^gt_(?:live|test)_[A-Za-z0-9_-]{8,200}`, keyed: true, check: wordStart},
-	{id: "openai-api-key", keywords: []string{"sk-"}, expr: `^sk-(?:proj-|svcacct-|admin-|or-v1-|live-|test-)?[A-Za-z0-9_-]{16,256}`, keyed: true, check: tokenStart, entropy: 3.2},
+	{id: "openai-api-key", keywords: []string{"sk-"}, expr: `^sk-(?:proj-|svcacct-|admin-|or-v1-|live-|test-)?[A-Za-z0-9_-]{16,256}`, keyed: true, check: openaiStart, entropy: 3.2},
 	{id: "anthropic-api-key", keywords: []string{"sk-ant-"}, expr: `^sk-ant-[a-z]{2,8}[0-9]{2}-[A-Za-z0-9_-]{20,256}`, keyed: true, check: tokenStart, entropy: 3},
 	{id: "jwt", keywords: []string{"eyj"}, expr: `^eyJ[A-Za-z0-9_-]{8,}\.(?:eyJ?[A-Za-z0-9_-]{8,}|[A-Za-z0-9_-]{16,})\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}`, keyed: true, check: wordStart, reach: 16 << 10},
 	{id: "jwt", keywords: []string{"ey"}, expr: `^ey[A-Za-z0-9]{17,}\.ey[A-Za-z0-9/\\_-]{17,}\.(?:[A-Za-z0-9/\\_-]{10,}={0,2})?`, keyed: true, check: jwtStart, reach: 16 << 10, entropy: 3},
@@ -74,6 +74,22 @@ func wordStart(text []byte, start, _ int) bool { return start == 0 || !isWord(te
 // are glued to tokens in logs (TOKENghp_…) more often than one thinks.
 func tokenStart(text []byte, start, _ int) bool {
 	return start == 0 || !isLower(text[start-1]) && !isDigit(text[start-1]) && text[start-1] != '-'
+}
+
+// openaiStart wants a digit within the token's first bytes: sk-learn and
+// classes of web frameworks begin the same way.
+func openaiStart(text []byte, start, end int) bool {
+	if !tokenStart(text, start, end) {
+		return false
+	}
+	digits, n := 0, end
+	for n < len(text) && n-end < 64 && (isWord(text[n]) || text[n] == '-') {
+		if isDigit(text[n]) {
+			digits++
+		}
+		n++
+	}
+	return n-end >= 16 && digits >= 2
 }
 
 // slackStart wants digits, as all of these tokens have them and the names of
