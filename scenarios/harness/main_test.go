@@ -19,6 +19,12 @@ func TestMain(m *testing.M) {
 		stop()
 		os.Exit(code)
 	}
+	if len(os.Args) > 3 && os.Args[1] == "scenarios" && os.Args[2] == "agent" {
+		os.Exit(AgentMain(context.Background(), os.Args[3:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	if len(os.Args) > 3 && os.Args[1] == "supervise-and-hang" {
+		superviseAndHang(os.Args[2], os.Args[3])
+	}
 	os.Exit(m.Run())
 }
 
@@ -29,4 +35,18 @@ func self(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return exe
+}
+
+// superviseAndHang stands in for a harness that is about to be killed.
+func superviseAndHang(dir, file string) {
+	exe, err := os.Executable()
+	if err != nil {
+		os.Exit(1)
+	}
+	s := newSupervisor(exe, dir, dir)
+	if _, err := s.start(command{name: "tree", dir: dir,
+		argv: []string{"sh", "-c", `setsid sh -c 'echo $$ >"$1"; exec sleep 600' x "$1" & wait`, "x", file}}); err != nil {
+		os.Exit(1)
+	}
+	select {}
 }

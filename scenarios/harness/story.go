@@ -13,7 +13,8 @@ import (
 
 // follow tells watch of every entry of the chain as it lands, from the first.
 func (d *daemon) follow(ctx context.Context, watch func(Moment)) {
-	for e, err := range d.client.Watch(ctx, nil) {
+	since := uint64(0) // entry 0 opens the chain, everything of the run follows it
+	for e, err := range d.client.Watch(ctx, &since) {
 		if err != nil {
 			continue // the client goes on by itself; the run itself will say what failed
 		}

@@ -116,7 +116,7 @@ func (v *view) conversation() string {
 // blocks finds framed verification text; contradicted finds what it refutes.
 var (
 	blocks       = regexp.MustCompile(`(?s)<gettier-verification\b[^>]*>.*?</gettier-verification>`)
-	contradicted = regexp.MustCompile(`(?m)^\s*-?\s*assumed:\s*"(.*)"\s*\n?\s*measured:\s*(.*?)\s*→\s*contradicted`)
+	contradicted = regexp.MustCompile(`(?m)^\s*-?\s*assumed:\s*"(.*)"\s*\n?\s*(?:measured|a person says):\s*(.*?)\s*→\s*contradicted`)
 	instruction  = regexp.MustCompile("(?i)\\brun(?: this| the command)?:?\\s*`([^`\n]{1,200})`")
 )
 

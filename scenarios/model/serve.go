@@ -108,6 +108,7 @@ func cutShort(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(data[:len(data)/2])
+	_ = http.NewResponseController(w).Flush() // else nothing at all would arrive
 	panic(http.ErrAbortHandler)
 }
 
