@@ -71,10 +71,8 @@ func lastParts(r *Request, item int, texts []string) []Edit {
 // lastPart is where the last part of an array content ends.
 func lastPart(it Item) int {
 	at := it.Content.Start + 1
-	for _, p := range it.Parts {
-		if p.Span.End > at && p.Span.End < it.Content.End {
-			at = p.Span.End
-		}
+	for _, p := range it.content() {
+		at = max(at, p.Span.End)
 	}
 	return at
 }
@@ -124,8 +122,9 @@ func StripBlocks(body []byte, read func([]byte) (*Request, error)) ([]byte, erro
 		if it.Role != "user" {
 			continue
 		}
-		ours, n := make([]bool, len(it.Parts)), 0
-		for j, p := range it.Parts {
+		content := it.content()
+		ours, n := make([]bool, len(content)), 0
+		for j, p := range content {
 			if p.Kind == Text && IsBlock(p.Text) {
 				ours[j] = true
 				n++
@@ -140,8 +139,8 @@ func StripBlocks(body []byte, read func([]byte) (*Request, error)) ([]byte, erro
 				edits = append(edits, e)
 				continue
 			}
-			parts := make([]Span, len(it.Parts))
-			for j, p := range it.Parts {
+			parts := make([]Span, len(content))
+			for j, p := range content {
 				parts[j] = p.Span
 			}
 			edits = append(edits, Cut(parts, func(j int) bool { return ours[j] })...)
@@ -151,12 +150,25 @@ func StripBlocks(body []byte, read func([]byte) (*Request, error)) ([]byte, erro
 	return Apply(body, edits), nil
 }
 
+// content is the parts that stand in the content, in order; others are members of
+// their own, such as calls in chat format.
+func (it Item) content() []Part {
+	var out []Part
+	for _, p := range it.Parts {
+		if it.Plain && p.Span.End == 0 || p.Span.Start > it.Content.Start && p.Span.End < it.Content.End {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // plainAgain restores a plain string that lastParts made an array of.
 func plainAgain(body []byte, it Item, ours []bool, n int) (Edit, bool) {
 	if ours[0] || n != len(ours)-1 {
 		return Edit{}, false
 	}
-	first, second := it.Parts[0].Span, it.Parts[1].Span
+	content := it.content()
+	first, second := content[0].Span, content[1].Span
 	raw := body[first.Start:first.End]
 	if first.Start != it.Content.Start+1 || string(body[first.End:second.Start]) != fromPlain ||
 		!bytes.HasPrefix(raw, []byte(textOpen+`"`)) || !bytes.HasSuffix(raw, []byte(`"`+textClose)) {

@@ -259,7 +259,7 @@ func MembersOf(body []byte, at Span) []Member {
 	if at.End <= at.Start || body[at.Start] != '{' {
 		return nil
 	}
-	var out []Member
+	out := make([]Member, 0, 6)
 	r := reader(body[at.Start:at.End])
 	defer r.free()
 	_, err := r.Object(func(name []byte, key Span) error {

@@ -5,6 +5,7 @@ package openaiapi
 
 import (
 	"bytes"
+	"strings"
 
 	"gettier.dev/gettierd/daemon/wire"
 )
@@ -54,21 +55,22 @@ func (Adapter) KeepAlive(bool) []byte { return []byte(": keep-alive\n\n") }
 
 // Start is a chunk that says the role only.
 func (Adapter) Start(model, id string) []byte {
-	return chunk(nil, head{id: completionID(id), model: model}, `{"role":"assistant","content":""}`, "null", nil)
+	return roleChunk(head{id: completionID(id), model: model})
+}
+
+func roleChunk(h head) []byte {
+	return chunk(nil, h, `{"role":"assistant","content":""}`, "null")
 }
 
 // head is what all chunks of an answer share.
 type head struct{ id, model string }
 
-// chunk appends a chunk with one choice; usage is raw, or nil.
-func chunk(b []byte, h head, delta, finish string, usage []byte) []byte {
+// chunk appends a chunk with one choice.
+func chunk(b []byte, h head, delta, finish string) []byte {
 	d := appendHead(nil, h, "chat.completion.chunk")
 	d = append(append(d, `,"choices":[{"index":0,"delta":`...), delta...)
-	d = append(append(append(d, `,"logprobs":null,"finish_reason":`...), finish...), `}]`...)
-	if usage != nil {
-		d = append(append(d, `,"usage":`...), usage...)
-	}
-	return wire.AppendEvent(b, "", append(d, '}'))
+	d = append(append(append(d, `,"logprobs":null,"finish_reason":`...), finish...), `}]}`...)
+	return wire.AppendEvent(b, "", d)
 }
 
 func appendHead(b []byte, h head, object string) []byte {
@@ -79,7 +81,7 @@ func appendHead(b []byte, h head, object string) []byte {
 
 // completionID gives an id the prefix that clients know.
 func completionID(id string) string {
-	if len(id) > 9 && id[:9] == "chatcmpl-" {
+	if strings.HasPrefix(id, "chatcmpl-") {
 		return id
 	}
 	return "chatcmpl-" + id

@@ -204,7 +204,7 @@ func shifted(raw []byte, by int) []byte {
 
 func (s *stream) gapChunk() []byte {
 	s.out.gap = false
-	return chunk(nil, s.head, textDelta(paragraph), "null", nil)
+	return chunk(nil, s.head, textDelta(paragraph), "null")
 }
 
 // usageEdits puts the output of all answers into the usage of the last one. Its
@@ -241,7 +241,7 @@ func (s *stream) Note(text string) []byte {
 		text = paragraph + text
 	}
 	s.out.text, s.out.gap = true, true
-	return chunk(out, s.head, textDelta(text), "null", nil)
+	return chunk(out, s.head, textDelta(text), "null")
 }
 
 // begin is the role chunk, if none has left.
@@ -250,8 +250,10 @@ func (s *stream) begin() []byte {
 		return nil
 	}
 	s.out.role = true
-	s.head.id = completionID(s.head.id)
-	return Adapter{}.Start(s.head.model, s.head.id)
+	if s.head.id == "" {
+		s.head.id = completionID("gettier")
+	}
+	return roleChunk(s.head)
 }
 
 // Finish ends the answer with a text and a clean stop.
@@ -260,7 +262,7 @@ func (s *stream) Finish(text string) []byte {
 		return nil
 	}
 	out := append(s.begin(), s.Note(text)...)
-	out = chunk(out, s.head, "{}", `"stop"`, nil)
+	out = chunk(out, s.head, "{}", `"stop"`)
 	u, seen := s.total()
 	if seen {
 		d := append(appendHead(nil, s.head, "chat.completion.chunk"), `,"choices":[],"usage":`...)
