@@ -56,7 +56,8 @@ func (s *Server) asProblem(r *http.Request, err error) *ipc.Problem {
 		{ErrUnavailable, 503, "Not available"},
 	} {
 		if errors.Is(err, k.err) {
-			return &ipc.Problem{Title: k.title, Status: k.status, Detail: err.Error()}
+			// The title says which it is; %w would have the detail say it again.
+			return &ipc.Problem{Title: k.title, Status: k.status, Detail: strings.TrimSuffix(err.Error(), ": "+k.err.Error())}
 		}
 	}
 	s.log.Error("call failed", "method", r.Method, "path", r.URL.Path, "err", err)

@@ -348,6 +348,6 @@ func (b *Backend) ApproveConfig(_ context.Context, a ipc.ConfigApproval, by lemm
 		return b.Cfg, fmt.Errorf("the configuration changed since it was shown: %w", ipcserver.ErrConflict)
 	}
 	b.people = append(b.people, by)
-	b.Cfg.PendingHash, b.Cfg.Pending = "", nil
+	b.Cfg.PendingHash, b.Cfg.Pending = "", []string{}
 	return b.Cfg, nil
 }
