@@ -220,7 +220,7 @@ func TestParses(t *testing.T) {
 		{spec.Duration, "30s", true}, {spec.Duration, "1h 30m", true}, {spec.Duration, "90 min", true}, {spec.Duration, "0", true}, {spec.Duration, "30", false},
 		{spec.Duration, "1M", false}, {spec.Duration, "-3s", false}, {spec.Duration, "1s-2s", false}, {spec.Duration, "s", false}, {spec.Duration, "5 S", true},
 		{spec.Version, "v1.2.3-rc.1+b", true}, {spec.Version, "PostgreSQL 15.3", true}, {spec.Version, "1.22.1~deb12", true}, {spec.Version, "18.x", true},
-		{spec.Version, "latest", false}, {spec.Version, "1..2", false}, {spec.Version, ".1", false}, {spec.Version, "", false}, {spec.Version, "1.2.3.4.5.6.7.8.9", false},
+		{spec.Version, "latest", false}, {spec.Version, "2.4.0 2.3.9", false}, {spec.Version, "14.11 (Debian 14.11-1)", true}, {spec.Version, "1..2", false}, {spec.Version, ".1", false}, {spec.Version, "", false}, {spec.Version, "1.2.3.4.5.6.7.8.9", false},
 		{spec.String, "anything", true},
 	} {
 		if got := Parses(tc.t, tc.text); got != tc.ok {

@@ -281,6 +281,9 @@ func ParseVersion(text string) (Version, bool) {
 	if s != "" {
 		c := s[0]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if c == ' ' && digitAt(strings.TrimLeft(s, " "), 0) {
+			return Version{}, false // two versions are not one
+		}
 		if !letter && c != '-' && c != '+' && c != '~' && c != '(' && c != ' ' {
 			return Version{}, false
 		}
