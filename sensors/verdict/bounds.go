@@ -3,6 +3,7 @@ package verdict
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/spec"
@@ -15,7 +16,7 @@ func mustTemplate() *regexp.Regexp {
 // take checks what a rule took from a claim. A number must be a whole one
 // (`\d+ MB` finds 5 MB in 1.5 MB), stated exactly, and bounded, if at all, on
 // the side that the rule's operator means. end is where the rule's match ends.
-func (b *bound) take(claim *sentence, lo, hi, end int) string {
+func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 	got := claim.text[lo:hi]
 	if got == "" {
 		return MissingValue
@@ -27,10 +28,13 @@ func (b *bound) take(claim *sentence, lo, hi, end int) string {
 	first, last := isDigit(got[0]), isDigit(got[len(got)-1])
 	numeral := first || spelled[strings.ToLower(got)] != "" || numerals[firstWord(got)]
 	b.numeric = b.numeric || numeral
+	if determiners[strings.ToLower(got)] || !numeral && partOfName(claim.text, lo, hi, start, end) {
+		return AmbiguousValue
+	}
 	if !numeral && !last {
 		return ""
 	}
-	if first && cutBefore(claim.text, lo) {
+	if first && cutBefore(claim.text, lo) || numeral && share.MatchString(claim.text[:lo]) {
 		return AmbiguousValue
 	}
 	after := claim.text[hi:]
@@ -57,6 +61,24 @@ func (b *bound) take(claim *sentence, lo, hi, end int) string {
 	return ""
 }
 
+// partOfName: the match ends in the middle of a name, as [a-z]+ does in app.rw.
+func partOfName(text string, lo, hi, start, end int) bool {
+	joiner := func(s string) bool { return s != "" && strings.IndexByte(".-_@/:", s[0]) >= 0 }
+	word := func(r rune, size int) bool { return size > 0 && wordRune(r) }
+	if after := text[hi:]; end == hi {
+		if word(utf8.DecodeRuneInString(after)) || joiner(after) && word(utf8.DecodeRuneInString(after[1:])) {
+			return true
+		}
+	}
+	if before := text[:lo]; start == lo && before != "" {
+		last := before[len(before)-1:]
+		if word(utf8.DecodeLastRuneInString(before)) || joiner(last) && last != ":" && word(utf8.DecodeLastRuneInString(before[:len(before)-1])) {
+			return true
+		}
+	}
+	return false
+}
+
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isLetter(s string) bool {
@@ -68,14 +90,18 @@ func firstWord(s string) string {
 	return w
 }
 
-// cutBefore: the number that ends here began earlier, or has a sign.
+// share: 2 of 3, one out of three.
+var share = regexp.MustCompile(`(?i)(?:\d|\b(?:one|two|three|four|five|six|some|none|most|all)) (?:out )?of (?:the |its |our )?$`)
+
+// cutBefore: the number that ends here began earlier, has a sign, or is what
+// another one is a share of.
 func cutBefore(s string, lo int) bool {
 	if lo == 0 {
 		return false
 	}
 	head := s[:lo]
 	prev := head[len(head)-1]
-	if isDigit(prev) {
+	if isDigit(prev) || share.MatchString(head) {
 		return true
 	}
 	for _, joint := range []string{".", ",", ":", "-", "–", "−", "/", "_"} {

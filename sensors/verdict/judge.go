@@ -43,10 +43,14 @@ func Judge(c Claim, s *spec.Sensor, ev spec.Evidence) Result {
 		}
 		r := base
 		r.Rule = "judge[" + strconv.Itoa(i+1) + "]"
-		if r = b.judge(r, &claim, ev); r.settled() {
+		switch r = b.judge(r, &claim, ev); {
+		case r.settled():
 			return r
+		case r.Verdict == lemma.Inconclusive:
+			note(r)
+		case skipped == "":
+			skipped = r.Reason
 		}
-		note(r)
 	}
 	if r, ok := judgeSymbols(base, &claim, c); ok {
 		return r
@@ -239,7 +243,7 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 				continue
 			}
 			lo, hi := at[2*i], at[2*i+1]
-			if w := b.take(claim, lo, hi, at[1]); w != "" {
+			if w := b.take(claim, lo, hi, at[0], at[1]); w != "" {
 				ok, why = false, w
 			}
 			return claim.text[lo:hi]
@@ -295,12 +299,20 @@ func maskGroups(text string, at []int, names []string) string {
 
 // judge compares what the claim says with what was measured.
 func (b *bound) judge(r Result, claim *sentence, ev spec.Evidence) Result {
+	base := Result{Sensor: r.Sensor, Invocation: r.Invocation}
 	v := valueOf(ev, b.rule.Key)
 	r.Key, r.Operator, r.Claimed = b.rule.Key, b.rule.Operator, b.claimed
 	r.Type = ruleType(b.rule, v)
 	if b.numeric && (r.Type == spec.Bytes || r.Type == spec.Duration) && quantities(claim.lower, r.Type) > 1 {
 		// 10 MB here, 25 MB there: which of them is meant?
 		return r.unsettled(lemma.Inconclusive, AmbiguousValue)
+	}
+	if r.Type == spec.Version {
+		for _, w := range claim.tokens {
+			if compatibility[w] && !names(b.rule.When, w) {
+				return base.unsettled(lemma.Unjudged, Hedged+":"+w)
+			}
+		}
 	}
 	r = r.conclude(v, claim.some)
 	if b.partial && (r.Verdict == lemma.Confirmed || r.Operator != lemma.Eq || r.Type != spec.Version) && r.settled() {

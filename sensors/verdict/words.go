@@ -19,7 +19,7 @@ var (
 	// prefix and a hyphen (non-root) count too.
 	negations = words(`not no never none neither nor nothing nobody nowhere without cannot cant
 		isnt arent doesnt dont didnt wont wouldnt shouldnt couldnt hasnt havent hadnt wasnt werent mustnt aint
-		unable hardly rarely seldom barely scarcely untrue incorrect`)
+		unable hardly rarely seldom barely scarcely untrue incorrect wrong wrongly mistaken mistakenly impossible myth doubtful`)
 
 	// denials turn it round by their meaning. A rule that itself says the word
 	// and is not marked negated reads it as the statement.
@@ -43,8 +43,9 @@ var (
 		usually typically often sometimes generally normally mostly occasionally
 		was were had previously formerly originally initially yesterday
 		says say said states claims claim claimed mentions suggests implies recommends according reportedly supposedly allegedly
-		documented documentation planned intended soon eventually later tomorrow future hypothetically ideally`)
-	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
+		documented documentation docs readme manual tutorial specification planned intended soon eventually later tomorrow future hypothetically ideally
+		staging qa elsewhere`)
+	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\bat (?:a time|once|first)\b|\bin (?:theory|turn|ci|some cases)\b|\bper (?:host|pod|container|core|cpu|node|machine|worker|process|region)\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
 		`\b(after|before|upon) (the |this |that |a |my |our |its |any )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|\?`)
 
 	// existential words make a claim about some of several values.
@@ -52,12 +53,20 @@ var (
 
 	// bounds before a number say which side of it is meant. They must agree
 	// with the operator that a rule brings, unless the rule itself names them.
-	upperBound  = regexp.MustCompile(`(?:\b(?:at most|at maximum|no more than|not more than|less than|fewer than|smaller than|lower than|shorter than|older than|earlier than|under|below|only|just|merely|limited to|capped at|restricted to|(?:a )?max(?:imum)?(?: of)?|not exceed|not exceeding|within)|<=?|≤)\s*(?:(?:a|an|the|about)\s+)?$`)
+	upperBound  = regexp.MustCompile(`(?:\b(?:at most|at maximum|no more than|not more than|less than|fewer than|smaller than|lower than|shorter than|older than|earlier than|under|below|only|just|merely|limited to|capped at|restricted to|(?:a )?max(?:imum)?(?: of)?|(?:limit|cap|restrict|reduc)\w*(?: \w+){0,3} (?:to|at)|not exceed|not exceeding|within)|<=?|≤)\s*(?:(?:a|an|the|about)\s+)?$`)
 	lowerBound  = regexp.MustCompile(`(?:\b(?:at least|at minimum|no less than|not less than|no fewer than|more than|greater than|larger than|bigger than|higher than|longer than|newer than|later than|over|above|exceed|exceeds|exceeding|beyond|(?:a )?min(?:imum)?(?: of)?)|>=?|≥)\s*(?:(?:a|an|the|about)\s+)?$`)
 	strictBound = regexp.MustCompile(`(?:less|fewer|smaller|lower|shorter|older|earlier|more|greater|larger|bigger|higher|longer|newer|later) than\s*$|\b(?:under|below|over|above|exceed|exceeds|exceeding|beyond)\s*$|[<>]\s*$`)
 	notMoreThan = regexp.MustCompile(`\b(?:no|not) (?:more|less|fewer|greater|larger) than\s*$`)
 	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈)\s*$`)
-	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|max(?:imum)?\b|min(?:imum)?\b|at (?:most|least)\b|\+|-?ish\b)`)
+	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|max(?:imum)?\b|min(?:imum)?\b|at (?:most|least)\b|\+|-?ish\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
+		`-?(?:compatible|based|only|style|like|era)\b|(?:syntax|clients?|drivers?|dialect|docs|documentation|features?|api|protocol|semantics|support)\b)`)
+
+	// compatibility is about what something could run with, not what runs.
+	compatibility = words(`support supports supported compatible compatibility requires require required targets target targeting tested works
+		available introduced recommends recommended needs upgrade upgrades upgrading migrate migrates migrating driver client syntax dialect`)
+
+	// fragments of a phrase that a rule can take for a name: `connects as the owner`.
+	determiners = words(`a an the its our their his her my your this that these those another other own`)
 
 	// capable verbs make a claim about a size a lower bound on a limit.
 	capable = words(`accepts accept accepted allows allow allowed permits permit permitted supports support supported handles handle handled

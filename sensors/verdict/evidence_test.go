@@ -1,0 +1,50 @@
+package verdict
+
+import (
+	"testing"
+
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/sensors/spec"
+)
+
+func TestFromFacts(t *testing.T) {
+	s := edge()
+	s.Extract = append(s.Extract, spec.Extract{Name: "workers", Lines: "x"})
+	fact := func(key, value, ref string) lemma.Fact {
+		return lemma.Fact{Key: key, Value: value, Status: lemma.StatusActive, Provenance: lemma.Measured, Source: lemma.Source{Ref: ref}}
+	}
+	ev, ok := FromFacts(s, []lemma.Fact{fact("limit", "1m", "i_1"), fact("workers", "3", "i_1")})
+	if !ok || ev.Invocation != "i_1" || len(ev.Values) != 2 {
+		t.Fatalf("%+v", ev)
+	}
+	if r := Judge(Claim{Text: "nginx allows uploads up to 25 MB"}, s, ev); r.Verdict != lemma.Contradicted {
+		t.Errorf("%+v", r)
+	}
+	stale := fact("workers", "3", "i_1")
+	stale.Status = lemma.StatusStale
+	told := fact("workers", "3", "i_1")
+	told.Provenance = lemma.Told
+	for name, facts := range map[string][]lemma.Fact{
+		"missing": {fact("limit", "1m", "i_1")}, "two readings": {fact("limit", "1m", "i_1"), fact("workers", "3", "i_2")},
+		"stale": {fact("limit", "1m", "i_1"), stale}, "told": {fact("limit", "1m", "i_1"), told},
+	} {
+		if _, ok := FromFacts(s, facts); ok {
+			t.Errorf("%s: reused", name)
+		}
+	}
+	s.Extract[0].Which = "all"
+	if _, ok := FromFacts(s, []lemma.Fact{fact("limit", "1m", "i_1"), fact("workers", "3", "i_1")}); ok {
+		t.Error("one of several values stands for all")
+	}
+}
+
+func TestPremiseClaim(t *testing.T) {
+	p := &spec.Premise{Claim: "the target database is on this machine", Key: "host_class", Operator: lemma.Eq, Value: "local"}
+	s := sensor("db.target")
+	for text, want := range map[string]lemma.Verdict{"local": lemma.Confirmed, "remote": lemma.Contradicted} {
+		r := Judge(PremiseClaim(p), s, spec.Evidence{Values: []spec.Value{{Key: "host_class", Text: text, Type: spec.String}}})
+		if r.Verdict != want || r.Measured != text {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+}
