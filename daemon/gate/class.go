@@ -34,7 +34,7 @@ var heuristics = []heuristic{
 }
 
 var (
-	question   = regexp.MustCompile(`(?i)^\s*(?:(?:please|hi|hello|hey|ok(?:ay)?|so|and|but|now|quick question|i wonder|just curious)[\s,:!.-]+)*(what|why|how|where|when|which|who|whose|is|are|was|were|does|do|did|has|have|should|would|explain|describe|show\s+me|tell\s+me|list|find|search|look\s+(?:at|for|up|into)|summari[sz]e|review|compare|check|inspect|read|print|count|locate|understand|analy[sz]e|investigate)\b`)
+	question   = regexp.MustCompile(`(?i)^\s*(?:(?:please|hi|hello|hey|ok(?:ay)?|so|and|but|now|quick question|i wonder|just curious)[\s,:!.-]+)*(what|why|how|where|when|which|who|whose|is|are|was|were|does|do\s+(?:we|you|i|they|these|those|the|any|all|my|our)|did|has|have|should|would|explain|describe|show\s+me|tell\s+me|list|find|search|look\s+(?:at|for|up|into)|summari[sz]e|review|compare|check|inspect|read|print|count|locate|understand|analy[sz]e|investigate)\b`)
 	politeness = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:can|could|will|would)\s+(?:you|we)\s+(?:please\s+)?(?:also\s+)?`)
 	then       = regexp.MustCompile(`(?i)(?:[.;!?\n]|\band\b|\bthen\b|,)\s*(?:then\s+|also\s+|please\s+|now\s+|and\s+)*(fix|implement|add|change|update|edit|refactor|rename|remove|delete|replace|rewrite|write|create|make|build|move|set|raise|increase|lower|deploy|drop|wipe|apply|run|install|upgrade|migrate|reset|configure|enable|disable|restart|push|commit|merge|release|roll)\b`)
 	howTo      = regexp.MustCompile(`(?i)^\s*(?:how\s+(?:do|can|should|would)\s+(?:i|we|you)\b|what\s+(?:should|would|do)\s+(?:i|we)\b|should\s+(?:i|we)\b|write\s+me\b|give\s+me\b)`)

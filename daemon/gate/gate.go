@@ -5,8 +5,6 @@
 package gate
 
 import (
-	"strings"
-
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -172,14 +170,11 @@ func (d *decider) raise(dec lemma.Decision, reason string) {
 // claim settles one load-bearing claim.
 func (d *decider) claim(i int, c *Claim) {
 	class, effect := d.in.Class, shell.Join(d.in.Effect, c.Effect)
-	if c.Origin == "implied" {
+	if c.Class != "" {
+		class = c.Class
+	}
+	if c.Origin == "implied" && c.Effect != "" {
 		effect = c.Effect
-		if c.Class != "" {
-			class = c.Class
-		}
-		if c.Effect == "" {
-			effect = d.in.Effect
-		}
 	}
 	mode := d.mode(class, effect)
 	destroys := effect.AtLeast(shell.Destroy)
@@ -189,12 +184,13 @@ func (d *decider) claim(i int, c *Claim) {
 	case lemma.Inconclusive, lemma.Unjudged:
 		d.unsettled(i, c, mode, class, effect)
 	case lemma.Unverifiable, lemma.OutOfScope:
-		asked := c.Verdict == lemma.OutOfScope || unavailable(c.Reason)
 		switch {
 		case c.Answer != "":
 			d.answered(i, c)
 		case c.Origin == "ambient", mode == lemma.Off:
-		case d.in.HoldOnUnverifiable, destroys && asked:
+		case d.in.HoldOnUnverifiable, destroys:
+			// A sensor that is missing, pending, broken or out of scope must not be
+			// the way to let an action out that destroys.
 			d.unsettled(i, c, mode, class, effect)
 		default:
 			d.raise(lemma.DecReleasedUnverified, "gap: "+string(c.Verdict))
@@ -218,24 +214,11 @@ func (d *decider) claim(i int, c *Claim) {
 	}
 }
 
-// unavailable: a sensor is there but may not or cannot be used.
-func unavailable(reason string) bool {
-	for _, p := range [...]string{"pending", "broken", "backed_off", "backed off", "could_not_run", "removed", "changed"} {
-		if strings.HasPrefix(reason, p) {
-			return true
-		}
-	}
-	return false
-}
-
 func (d *decider) contradicted(i int, c *Claim, mode lemma.Mode, class lemma.Class, effect shell.Effect) {
-	if c.Origin == "implied" {
+	if c.Origin == "implied" && (mode == lemma.Block || mode == lemma.Correct) {
 		onFalse := c.OnFalse
 		if effect.AtLeast(shell.Destroy) && (onFalse == "annotate" || onFalse == "") {
 			onFalse = "hold"
-		}
-		if mode == lemma.Off {
-			return
 		}
 		switch onFalse {
 		case "deny":
@@ -281,13 +264,11 @@ func (d *decider) unsettled(i int, c *Claim, mode lemma.Mode, class lemma.Class,
 		if effect.AtLeast(shell.Destroy) {
 			onUnknown = "hold"
 		}
-		if mode == lemma.Off {
-			return
-		}
-		switch onUnknown {
-		case "release":
+		switch {
+		case mode == lemma.Off:
+		case onUnknown == "release":
 			d.raise(lemma.DecReleased, "")
-		case "hold":
+		case onUnknown == "hold" && (mode == lemma.Block || mode == lemma.Correct):
 			d.hold(i, class, effect, "an action's premise is not settled: hold")
 		default:
 			d.annotate(i, mode)
