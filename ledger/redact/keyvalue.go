@@ -26,7 +26,7 @@ var keyWords = []keyWord{
 	{"master_key", medium}, {"masterkey", medium}, {"master-key", medium}, {"auth_key", medium}, {"authkey", medium}, {"account_key", medium}, {"accountkey", medium},
 	{"application_key", medium}, {"applicationkey", medium}, {"consumer_key", medium}, {"consumerkey", medium}, {"app_key", medium}, {"appkey", medium}, {"license_key", medium}, {"licensekey", medium}, {"service_key", medium}, {"jwt_key", medium},
 	{"credential", medium}, {"sessionid", medium}, {"session_id", weak}, {"session_key", medium}, {"_salt", weak}, {"hmac", weak},
-	{"_auth", weak}, {"auth_code", weak}, {"connection_string", weak}, {"webhook", weak}, {"_key", weak}, {"-key", weak}, {"certificate", weak}, {"bearer_", medium},
+	{"_auth", weak}, {"auth_code", weak}, {"connection_string", weak}, {"webhook", weak}, {"_key", weak}, {"-key", weak}, {"bearer_", medium},
 }
 
 type keyWord struct {
@@ -307,7 +307,7 @@ func operator(t []byte, ks, ke int) (op, int) {
 			return opAssign, skipBlank(t, j+2)
 		}
 	case ',':
-		if v := skipBlank(t, j+1); closed && v < len(t) && (t[v] == '"' || t[v] == '\'') {
+		if v := skipBlank(t, j+1); closed && ks > 0 && t[ks-1] == t[ke] && v < len(t) && t[v] == t[ke] {
 			return opComma, v
 		}
 	case '>':
@@ -419,7 +419,10 @@ func value(t []byte, ks, i int, o op) (int, int, bool) {
 	for e > i && (t[e-1] == ',' || t[e-1] == ';') {
 		e--
 	}
-	// Brackets that close something outside the value.
+	// Brackets that close something outside the value, and def f(password=None):
+	if e-i > 2 && t[e-1] == ':' && t[e-2] == ')' {
+		e--
+	}
 	for e > i {
 		c := t[e-1]
 		open := map[byte]byte{')': '(', ']': '[', '}': '{'}[c]

@@ -74,7 +74,11 @@ func reference(v []byte) bool {
 	case bytes.HasPrefix(v, []byte("${")), bytes.HasPrefix(v, []byte("$(")), bytes.HasPrefix(v, []byte("{{")), bytes.HasPrefix(v, []byte("<%")), bytes.HasPrefix(v, []byte("$[")):
 		return true
 	case v[0] == '$':
-		return len(v) > 1 && (allBytes(v[1:], isWord) && !mixed(v[1:]) || v[1] == '$')
+		name := v[1:]
+		if i := bytes.IndexAny(name, "/.\""); i > 0 {
+			name = name[:i] // $dir/private/key.pem
+		}
+		return len(name) > 0 && (allBytes(name, isWord) && !mixed(name) || name[0] == '$')
 	case v[0] == '<':
 		return v[len(v)-1] == '>' || bytes.IndexByte(v, '>') < 0 && allBytes(v[1:], func(c byte) bool { return isAlpha(c) || c == '-' || c == '_' })
 	}
@@ -137,12 +141,15 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 		return false
 	}
 	letters, digits, others, spaces := kinds(v)
+	if bare := strings.ToLower(string(key)); bare == "pass" && (o == opComma || o == opColon && digits == 0) {
+		return false // results of tests
+	}
 	if !quoted {
 		// Code: calls, members, subscripts.
 		if v[len(v)-1] == '(' || bytes.HasSuffix(v, []byte("()")) || callLike(v) {
 			return false
 		}
-		if digits == 0 && memberLike(v) {
+		if digits == 0 && memberLike(v) || !tight && codeLike(v) {
 			return false
 		}
 	}
@@ -152,8 +159,11 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 			// A sentence: "Password must have 8 characters".
 			return quoted && spaces < 4 && (digits > 0 || others > spaces) && o != opComma
 		}
-		if o == opComma && !quoted {
-			return false
+		if o == opComma && (digits == 0 || len(v) < 6) {
+			return false // a list of words more often than a call that sets one
+		}
+		if !quoted && !tight && digits == 0 && (nameOfSecret(low) || o == opAssign && allBytes(v, func(c byte) bool { return isAlpha(c) || c == '_' || c == '.' })) {
+			return false // another variable
 		}
 		if digits == 0 && others == 0 {
 			// Only letters: a variable, a word, or a weak password.
@@ -196,6 +206,9 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 		}
 		if hexOnly(v) && !mixedHexKey(key) {
 			return false
+		}
+		if bytes.Count(v, []byte(".")) > 1 && alternations(v) <= 4 {
+			return false // com.example.v2.name
 		}
 		return entropy(v) >= 3.3
 	}
@@ -248,7 +261,7 @@ func bothCases(v []byte) bool {
 // nameOfSecret: password=user_password, token: accessToken name another
 // variable.
 func nameOfSecret(low string) bool {
-	for _, w := range []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "credential", "pwd"} {
+	for _, w := range []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "credential", "pwd", "privatekey", "accesskey"} {
 		if strings.Contains(low, w) {
 			return true
 		}
@@ -275,6 +288,21 @@ func memberLike(v []byte) bool {
 		}
 	}
 	return dots > 0
+}
+
+// codeLike: a value of a program rather than a literal: a composite, a number
+// in hex, an expression in brackets, a variable named after what it holds.
+func codeLike(v []byte) bool {
+	if v[0] == '(' || bytes.IndexByte(v, '{') >= 0 || bytes.HasPrefix(v, []byte("[]")) || bytes.HasPrefix(v, []byte("map[")) {
+		return true
+	}
+	if i := bytes.IndexAny(v, "[("); i > 0 && isAlpha(v[0]) && allBytes(v[:i], func(c byte) bool { return isWord(c) || c == '.' }) {
+		return true
+	}
+	if bytes.HasPrefix(v, []byte("0x")) && len(v) <= 10 {
+		return true
+	}
+	return isAlpha(v[0]) && allBytes(v, func(c byte) bool { return isWord(c) || c == '.' }) && nameOfSecret(strings.ToLower(string(v)))
 }
 
 // callLike: os.Getenv("X"), env('X'), hash(pw).

@@ -45,10 +45,13 @@ func (s *scan) url(start, end int) {
 	colon := bytes.IndexByte(info, ':')
 	if colon < 0 {
 		// https://TOKEN@host
-		if len(info) >= 16 && telling(info) && !placeholder(info) && entropy(info) >= 3 {
+		if len(info) >= 16 && digitsIn(info) > 0 && !placeholder(info) && !wordsWithNumber(info) && entropy(info) >= 3.2 {
 			s.add(end, end+at, "url-userinfo")
 		}
 		return
+	}
+	if info[0] == '[' {
+		return // scheme://[user:password@]host describes the form
 	}
 	if pw := info[colon+1:]; len(pw) > 0 && !placeholder(pw) {
 		s.add(end+colon+1, end+at, "url-userinfo")
@@ -83,7 +86,7 @@ func (s *scan) authorization(start, end int) {
 		for n := 0; n < 6 && i < len(t) && (t[i] == '"' || t[i] == '\'' || t[i] == '\\' || t[i] == ':' || t[i] == '=' || t[i] == ' ' || t[i] == '\t' || t[i] == ','); n++ {
 			i++
 		}
-		if i == end || bytes.IndexAny(t[end:i], ":=, ") < 0 {
+		if bytes.IndexAny(t[end:i], ":=,") < 0 {
 			return
 		}
 		ss := i
@@ -103,7 +106,7 @@ func (s *scan) authorization(start, end int) {
 	} else if word == "bearer" && (i >= len(t) || t[i] != ' ' && t[i] != ':' && t[i] != '=') {
 		return
 	}
-	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == ':' || t[i] == '=' || t[i] == '"' || t[i] == '\''); n++ {
+	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == ':' || t[i] == '=' || header && (t[i] == '"' || t[i] == '\'')); n++ {
 		i++
 	}
 	e := i
@@ -114,14 +117,14 @@ func (s *scan) authorization(start, end int) {
 		e--
 	}
 	v := t[i:e]
-	if len(v) < 6 || placeholder(v) {
+	if len(v) < 6 || placeholder(v) || e < len(t) && t[e] == '(' || bytes.HasPrefix(bytes.ToLower(v), []byte("aws4-hmac")) {
 		return
 	}
 	named := header || precededBy(t, start, "authorization")
 	letters, digits, others, _ := kinds(v)
 	switch word {
 	case "basic ", "negotiate ":
-		if plain, ok := decode(v); ok && (word == "negotiate " || bytes.IndexByte(plain, ':') > 0 && printable(plain)) {
+		if plain, ok := decode(v); ok && (word == "negotiate " && len(v) >= 24 && digits > 0 || bytes.IndexByte(plain, ':') > 0 && printable(plain)) {
 			s.add(i, e, map[bool]string{true: "basic-auth", false: "authorization"}[word == "basic "])
 		} else if named && len(v) >= 8 && digits > 0 {
 			s.add(i, e, "basic-auth")
@@ -129,7 +132,7 @@ func (s *scan) authorization(start, end int) {
 		return
 	}
 	if named {
-		if digits > 0 || others > 0 && letters > 0 && len(v) >= 8 && !identifierLike(v) || len(v) >= 16 && bothCases(v) {
+		if digits > 0 || others > 0 && letters > 0 && len(v) >= 8 && !identifierLike(v) || len(v) >= 20 && bothCases(v) && others == 0 {
 			s.add(i, e, "authorization")
 		}
 		return
@@ -208,8 +211,22 @@ func (s *scan) userFlag(start, end int) {
 		return
 	}
 	i := end
-	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == '=' || t[i] == ',' && n > 0 || t[i] == '"' && n < 2); n++ {
-		i++
+	if i < len(t) && (t[i] == '"' || t[i] == '\'') {
+		// An element of a list: "-u", "user:password".
+		own := t[i]
+		if start == 0 || t[start-1] != own {
+			return
+		}
+		i = skipBlank(t, i+1)
+		if i >= len(t) || t[i] != ',' {
+			return
+		}
+		i = skipBlank(t, i+1)
+		if i >= len(t) || t[i] != own {
+			return
+		}
+	} else if i < len(t) && (t[i] == ' ' || t[i] == '=') {
+		i = skipBlank(t, i+1)
 	}
 	if i >= len(t) {
 		return
@@ -218,8 +235,6 @@ func (s *scan) userFlag(start, end int) {
 	if t[i] == '"' || t[i] == '\'' {
 		q = t[i]
 		i++
-	} else if i > 0 && (t[i-1] == '"') {
-		q = '"'
 	}
 	colon, e := -1, i
 	for e < len(t) && e-i < 512 && t[e] != '\n' {

@@ -148,20 +148,17 @@ func containsBytes(set [][]byte, b []byte) bool {
 	return false
 }
 
-// telling reports whether b is unlikely to occur by chance: letters mixed with
-// digits or signs, not a word and not a path.
+// telling reports whether b is unlikely to occur by chance: a name with one
+// number in it or an expression of a program may, a random string may not.
 func telling(b []byte) bool {
-	var letter, other bool
-	for _, c := range b {
-		switch {
-		case isAlpha(c):
-			letter = true
-		case c == '/' || c == '.' || c == '-' || c == '_' || isBlank(c):
-		default:
-			other = true
-		}
+	if callLike(b) || memberLike(b) && alternations(b) < 4 {
+		return false
 	}
-	return letter && other && entropy(b) >= 2.5
+	letters, digits, others, spaces := kinds(b)
+	if spaces > 2 || letters == 0 {
+		return false
+	}
+	return alternations(b) >= 3 && entropy(b) >= 2.8 || digits > 0 && others > 0 && !identifierLike(b) && entropy(b) >= 2.8
 }
 
 // entropy is Shannon's, in bits per byte.

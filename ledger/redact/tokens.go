@@ -37,8 +37,8 @@ var ownTokens = []tokenRule{
 	{id: "google-oauth-token", keywords: []string{"ya29.", "gocspx-", "1//0"}, expr: `^(?:ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,40}|1//0[\w-]{30,})`, keyed: true, check: tokenStart, entropy: 3},
 	{id: "vendor-token", keywords: []string{
 		"ccipat_", "ccdb1_", "apk_", "cog_", "vck_", "vca_", "vcp_", "vci_", "vcr_", "gsk_", "xai-", "r8_", "tgp_v1_", "nvapi-", "dckr_pat_", "lin_api_", "phx_", "sbp_", "whsec_",
-		"figd_", "rubygems_", "tskey-", "tvly-", "jina_", "e2b_", "bkua_", "pscale_", "sts.", "fc-", "ctx7sk-", "hvb.", "rnd_", "mdb_sa_sk_", "essu_", "polar_", "pina_", "lsv2_", "pcsk_", "lip_",
-	}, expr: `^(?:(?i:ccipat_|ccdb1_)|apk_(?:user_)?|cog_|vc[kapir]_|gsk_|xai-|r8_|tgp_v1_|nvapi-|dckr_pat_|lin_api_|phx_|sbp_|whsec_|figd_|rubygems_|tskey-|tvly-|jina_|e2b_|bkua_|pscale_[a-z]{2,6}_|STS\.|fc-|ctx7sk-|hvb\.|rnd_|mdb_sa_sk_|essu_|polar_[a-z]{2,4}_|pina_|lsv2_[a-z]{2}_|pcsk_|lip_)[A-Za-z0-9_=-]{22,400}`, keyed: true, check: tokenStart, entropy: 3.6},
+		"figd_", "rubygems_", "tskey-", "tvly-", "jina_", "e2b_", "bkua_", "pscale_", "sts.", "ctx7sk-", "hvb.", "rnd_", "mdb_sa_sk_", "essu_", "polar_", "pina_", "lsv2_", "pcsk_", "lip_",
+	}, expr: `^(?:(?i:ccipat_|ccdb1_)|apk_(?:user_)?|cog_|vc[kapir]_|gsk_|xai-|r8_|tgp_v1_|nvapi-|dckr_pat_|lin_api_|phx_|sbp_|whsec_|figd_|rubygems_|tskey-|tvly-|jina_|e2b_|bkua_|pscale_[a-z]{2,6}_|STS\.|ctx7sk-|hvb\.|rnd_|mdb_sa_sk_|essu_|polar_[a-z]{2,4}_|pina_|lsv2_[a-z]{2}_|pcsk_|lip_)[A-Za-z0-9_=-]{22,400}`, keyed: true, check: tokenStart, entropy: 3.6},
 	{id: "fly-token", keywords: []string{"flyv1 "}, expr: `^FlyV1 (\S{30,1000}\S*)`, keyed: true, check: wordStart, entropy: 4, reach: 4096},
 	{id: "salesforce-token", keywords: []string{"00d"}, expr: `^00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,200}`, keyed: true, check: wordStart, entropy: 3},
 	{id: "github-token", keywords: []string{"ghs_"}, expr: `^ghs_[0-9]{2,12}_eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}`, keyed: true, check: tokenStart, reach: 4096},
@@ -46,7 +46,7 @@ var ownTokens = []tokenRule{
 	{id: "azure-sas", keywords: []string{"sig="}, expr: `^sig=([A-Za-z0-9%+/]{30,}(?:=|%3[dD]){0,2})`, keyed: true, check: wordStart},
 	{id: "aws-presigned", keywords: []string{"x-amz-signature"}, expr: `(?i)^x-amz-signature(?:=|: ?)([0-9a-f]{64})`, keyed: true},
 	{id: "aws-authorization", keywords: []string{"aws4-hmac-sha256"}, expr: `(?i)^aws4-hmac-sha256 [^\n\r"']{0,400}?signature=([0-9a-f]{64})`, keyed: true},
-	{id: "sql-password", keywords: []string{"identified", "password"}, expr: `(?i)^(?:identified\s+(?:with\s+\S{1,64}\s+)?(?:by|as)(?:\s+password)?|(?:encrypted\s+)?password)\s+(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")`, keyed: true},
+	{id: "sql-password", keywords: []string{"identified", "password"}, expr: `(?i)^(?:identified\s+(?:with\s+\S{1,64}\s+)?(?:by|as)(?:\s+password)?|(?:encrypted\s+)?password)\s+(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")`, keyed: true, allow: `^[a-z_]+$`},
 	{id: "netrc-password", keywords: []string{"machine ", "login "}, expr: `(?i)^(?:machine\s+\S{1,255}\s+)?login\s+\S{1,128}\s+password\s+(\S{1,256})`, keyed: true, check: wordStart},
 	{id: "oracle-connect", keywords: []string{"thin:"}, expr: `(?i)^thin:[^\s/:@"']{1,64}/([^\s@"']{1,128})@`, keyed: true},
 	{id: "cli-password", keywords: []string{"mysql", "mariadb"}, expr: `^(?:mysql|mariadb)[a-z-]{0,12}\b[^\n|;]{0,300}?\s-p(?:'([^'\n]+)'|"([^"\n]+)"|([^\s'"]+))`, keyed: true, check: pathStart},
@@ -117,7 +117,19 @@ func jwtStart(text []byte, start, end int) bool {
 }
 
 func vaultStart(text []byte, start, end int) bool {
-	return wordStart(text, start, end) && end+24 <= len(text) && text[start] == 's' && isAlnum(text[end]) && isAlnum(text[end+1])
+	return wordStart(text, start, end) && end+24 <= len(text) && text[start] == 's' && isAlnum(text[end]) && alternations(text[end:end+24]) >= 3
+}
+
+// alternations counts changes between letters and digits: names have one
+// number in them, random strings several.
+func alternations(b []byte) int {
+	n := 0
+	for i := 1; i < len(b); i++ {
+		if isDigit(b[i]) != isDigit(b[i-1]) {
+			n++
+		}
+	}
+	return n
 }
 
 func twilioStart(text []byte, start, end int) bool {
