@@ -220,6 +220,7 @@ type TurnFilter struct {
 	Scope        string
 	Decision     lemma.Decision
 	Model        string
+	Agent        string
 	Open         bool // only turns that have not ended
 }
 
@@ -231,7 +232,7 @@ func (l *Ledger) Turns(limit int, cursor string, q TurnFilter) (Page[TurnRow], e
 			return r, false
 		}
 		return r, (q.Conversation == "" || r.Conversation == q.Conversation) && (q.Scope == "" || r.Scope == q.Scope) &&
-			(q.Decision == "" || r.Decision == q.Decision) && (q.Model == "" || r.Model == q.Model) && (!q.Open || r.ClosedAt == "")
+			(q.Decision == "" || r.Decision == q.Decision) && (q.Model == "" || r.Model == q.Model) && (q.Agent == "" || r.Agent == q.Agent) && (!q.Open || r.ClosedAt == "")
 	}
 	switch {
 	case q.Open:

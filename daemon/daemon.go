@@ -1,0 +1,272 @@
+// Package daemon is the one place where the rooms are wired together: it opens
+// the keys, the ledger, the configuration and the sensor registry, starts the
+// proxy and the socket API, reloads, and shuts down in order. It decides
+// nothing about requests, premises or answers.
+package daemon
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/peer"
+	"gettier.dev/gettierd/daemon/proxy"
+	"gettier.dev/gettierd/daemon/turn"
+	"gettier.dev/gettierd/ipc/ipcserver"
+	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/ledger/redact"
+	"gettier.dev/gettierd/sensors"
+)
+
+// Version is the program's version, set by the build.
+var Version = "dev"
+
+const (
+	// sweepEvery is how often expired facts and silent turns are looked for.
+	sweepEvery = 30 * time.Second
+	// drainFor is how long a stop waits for answers that are on their way.
+	drainFor = 10 * time.Second
+	// keepAlive is how often a client's stream says that it lives while it waits;
+	// the strictest known client gives up after 300 s of silence.
+	keepAlive = 15 * time.Second
+)
+
+// Options start a daemon. Clock and entropy come in so that tests can fix them.
+type Options struct {
+	Layout  config.Layout
+	Environ []string
+	Flags   map[string]string // configuration keys set on the command line
+	// Upstream is --upstream: the default of both formats.
+	Upstream string
+	// Terminal reports that a person started the daemon in a terminal, so that
+	// loosening variables of its environment count (13.4).
+	Terminal bool
+	Log      *slog.Logger
+	Level    *slog.LevelVar // follows log.level; may be nil
+	Now      func() time.Time
+	Entropy  io.Reader
+}
+
+// Daemon is a running gettierd.
+type Daemon struct {
+	o       Options
+	log     *slog.Logger
+	started time.Time
+	ledger  *ledger.Ledger
+	redact  *redact.Engine
+	conf    *settings
+	sensors *sensors.Registry
+	runner  *sensors.Runner
+	drafts  *sensors.Runner // runs what a person wants to try, approved or not
+	engine  *turn.Engine
+	proxy   *proxy.Server
+
+	proxyLn  net.Listener
+	socketLn net.Listener
+	http     *http.Server
+	api      *ipcserver.Server
+
+	watchers atomic.Int64 // surfaces that a person looks at
+	mu       sync.Mutex
+	warnings []string
+}
+
+// Ready is what the daemon prints when it serves.
+type Ready struct {
+	Ready  bool   `json:"ready"`
+	Proxy  string `json:"proxy"`
+	Socket string `json:"socket"`
+	PID    int    `json:"pid"`
+}
+
+// New opens everything and binds the addresses; Run serves. On an error all
+// that was opened is closed again.
+func New(o Options) (_ *Daemon, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Entropy == nil {
+		o.Entropy = rand.Reader
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Daemon{o: o, log: o.Log, started: o.Now(), redact: redact.New()}
+	defer func() {
+		if err != nil {
+			d.closeAll()
+		}
+	}()
+	if err := os.MkdirAll(o.Layout.State, 0o700); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	if err := d.openConfig(); err != nil {
+		return nil, err
+	}
+	if err := d.openLedger(); err != nil {
+		return nil, err
+	}
+	if err := d.openSensors(); err != nil {
+		return nil, err
+	}
+	if err := d.openEngine(); err != nil {
+		return nil, err
+	}
+	if err := d.listen(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// openLedger opens the record with its key; the key is made at the first start.
+func (d *Daemon) openLedger() error {
+	seed, err := secret(filepath.Join(d.o.Layout.Keys, "log"), ed25519.SeedSize, d.o.Entropy)
+	if err != nil {
+		return err
+	}
+	d.ledger, err = ledger.Open(d.conf.layout().Ledger, ledger.Options{
+		Key: ed25519.NewKeyFromSeed(seed), CheckpointFile: filepath.Join(d.o.Layout.Keys, "checkpoint"),
+		Now: d.o.Now, Entropy: d.o.Entropy, Version: Version, Redact: d.redactJSON,
+	})
+	return err
+}
+
+func (d *Daemon) redactJSON(b []byte) ([]byte, []ledger.Hit) {
+	out, hits := d.redact.JSON(b)
+	ours := make([]ledger.Hit, len(hits))
+	for i, h := range hits {
+		ours[i] = ledger.Hit{Rule: h.Rule, Count: h.Count}
+	}
+	return out, ours
+}
+
+func (d *Daemon) openSensors() error {
+	origin, err := secret(filepath.Join(d.o.Layout.Keys, "origin"), 32, d.o.Entropy)
+	if err != nil {
+		return err
+	}
+	c := d.conf.live()
+	d.sensors, err = sensors.Open(sensors.Options{
+		StateDir: d.o.Layout.State, Files: d.o.Layout.SensorFiles(c), Projects: roots(c), AutoApprove: c.Sensors.AutoApprove,
+		Record: d.record, Now: d.o.Now, Entropy: d.o.Entropy,
+	})
+	if err != nil {
+		return err
+	}
+	ro := sensors.RunnerOptions{
+		Width: c.Sensors.Width, Now: d.o.Now, Entropy: d.o.Entropy, OriginKey: origin,
+		Redact: func(b []byte) ([]byte, []sensors.Hit) {
+			out, hits := d.redact.Bytes(b)
+			ours := make([]sensors.Hit, len(hits))
+			for i, h := range hits {
+				ours[i] = sensors.Hit{Rule: h.Rule, Count: h.Count}
+			}
+			return out, ours
+		},
+	}
+	d.drafts = sensors.NewRunner(ro)
+	ro.Permit = d.sensors.Permit
+	d.runner = sensors.NewRunner(ro)
+	return nil
+}
+
+// measurer is the sensors as a turn sees them.
+type measurer struct{ d *Daemon }
+
+func (m measurer) View(root string) *sensors.View { return m.d.sensors.View(root) }
+
+func (m measurer) Run(ctx context.Context, reqs []sensors.Request) []sensors.Reading {
+	out := m.d.runner.Run(ctx, reqs)
+	m.d.sensors.Noted(out...)
+	return out
+}
+
+func (d *Daemon) openEngine() error {
+	key, err := secret(filepath.Join(d.o.Layout.Keys, "hmac"), 32, d.o.Entropy)
+	if err != nil {
+		return err
+	}
+	d.engine = &turn.Engine{
+		Store: d.ledger, Sensors: measurer{d}, Settings: d.conf.turnSettings, Now: d.o.Now, Entropy: d.o.Entropy, Key: key,
+		Redact:   func(s string) string { out, _ := d.redact.String(s); return out },
+		Attended: func() bool { return d.watchers.Load() > 0 },
+		Log:      d.log,
+	}
+	transport, err := proxy.NewTransport(nil)
+	if err != nil {
+		return err
+	}
+	d.proxy = &proxy.Server{
+		Turns: d.engine, Settings: d.conf.proxySettings, Peers: peer.TCP, UID: os.Getuid(), HMACKey: key, Transport: transport,
+		Policy: "0", Log: d.log,
+		Head: func() (uint64, string) { h := d.ledger.Head(); return h.Size, fmt.Sprintf("%x", h.Root) },
+		Conflict: func(named, found string) {
+			d.record(lemma.ScopeConflict{Contract: lemma.Contract, Named: named, Found: found})
+		},
+	}
+	return nil
+}
+
+// record appends an entry that belongs to no turn. It does not wait for the commit.
+func (d *Daemon) record(b lemma.Body) {
+	done := d.ledger.Go(ledger.Draft{Body: b})
+	select {
+	case err := <-done: // refused at once
+		if err != nil {
+			d.log.Warn("record", "kind", string(b.Kind()), "error", err.Error())
+		}
+	default:
+	}
+}
+
+// secret reads a key file of n bytes and makes it where it is missing. Its mode
+// is 0600 in a directory of 0700; anything wider is an error, not repaired.
+func secret(path string, n int, entropy io.Reader) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make key directory: %w", err)
+	}
+	st, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		b := make([]byte, n)
+		if _, err := io.ReadFull(entropy, b); err != nil {
+			return nil, fmt.Errorf("make key %s: %w", path, err)
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("make key: %w", err)
+		}
+		_, werr := f.Write(b)
+		if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+			return nil, fmt.Errorf("write key %s: %w", path, err)
+		}
+		return b, nil
+	case err != nil:
+		return nil, fmt.Errorf("read key: %w", err)
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("read key %s: it is not a regular file", path)
+	case st.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("read key %s: others may read it (mode %04o); chmod 600 it if you are sure that nobody did", path, st.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read key: %w", err)
+	}
+	if len(b) != n {
+		return nil, fmt.Errorf("read key %s: it has %d bytes, not %d", path, len(b), n)
+	}
+	return b, nil
+}

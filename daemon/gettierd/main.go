@@ -1,0 +1,147 @@
+// Command gettierd is the daemon in the foreground. It reads flags, runs package
+// daemon and says in one line on stdout when it serves; logs go to stderr.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon"
+)
+
+// Exit codes.
+const (
+	exitOK       = 0
+	exitUsage    = 2
+	exitInternal = 5
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+const usage = `gettierd is the daemon of gettier: it stands between your agent and its model.
+
+usage: gettierd [flags]
+
+  --config FILE      gettierd.yaml (default: XDG configuration directory)
+  --state DIR        ledger, keys and locks (default: XDG state directory)
+  --socket PATH      the socket of gettier (default: XDG runtime or state directory)
+  --proxy-port N     port of the proxy on this machine, 0 takes a free one (default 11435)
+  --upstream URL     where OpenAI and Anthropic requests go when their path names no upstream
+  --log-level LEVEL  error, warn, info or debug
+  --version          print the version
+
+SIGTERM drains and stops, SIGHUP reads the configuration and the registries again.
+`
+
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("gettierd", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() { fmt.Fprint(stderr, usage) }
+	var (
+		conf     = fs.String("config", "", "")
+		state    = fs.String("state", "", "")
+		socket   = fs.String("socket", "", "")
+		port     = fs.Int("proxy-port", -1, "")
+		upstream = fs.String("upstream", "", "")
+		level    = fs.String("log-level", "", "")
+		version  = fs.Bool("version", false, "")
+	)
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	} else if err != nil {
+		return exitUsage
+	}
+	if fs.NArg() > 0 {
+		fmt.Fprintf(stderr, "gettierd: %q is no flag; see gettierd --help\n", fs.Arg(0))
+		return exitUsage
+	}
+	if *version {
+		fmt.Fprintln(stdout, "gettierd", daemon.Version)
+		return exitOK
+	}
+	layout := config.Paths(environ)
+	if *state != "" {
+		dir, err := filepath.Abs(*state)
+		if err != nil {
+			fmt.Fprintln(stderr, "gettierd:", err)
+			return exitUsage
+		}
+		layout = layout.InState(dir)
+	}
+	for flagged, to := range map[*string]*string{conf: &layout.Config, socket: &layout.Socket} {
+		if *flagged == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*flagged)
+		if err != nil {
+			fmt.Fprintln(stderr, "gettierd:", err)
+			return exitUsage
+		}
+		*to = abs
+	}
+	if *conf != "" {
+		layout.Sensors = filepath.Join(filepath.Dir(layout.Config), "sensors.yaml")
+	}
+	flags := map[string]string{}
+	if *port >= 0 {
+		flags["proxy.port"] = strconv.Itoa(*port)
+	}
+	lvl := new(slog.LevelVar)
+	if *level != "" {
+		flags["log.level"] = *level
+		if err := lvl.UnmarshalText([]byte(*level)); err != nil {
+			fmt.Fprintln(stderr, "gettierd: --log-level:", err)
+			return exitUsage
+		}
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: lvl}))
+	d, err := daemon.New(daemon.Options{
+		Layout: layout, Environ: environ, Flags: flags, Upstream: *upstream, Terminal: terminal(os.Stdin), Log: log, Level: lvl,
+	})
+	if err != nil {
+		fmt.Fprintln(stderr, "gettierd:", err)
+		return exitInternal
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	hup := make(chan os.Signal, 1) // one pending reload is as good as many
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	go func() {
+		for {
+			select {
+			case <-hup:
+				d.Reload(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	if err := json.NewEncoder(stdout).Encode(d.Addresses()); err != nil {
+		log.Warn("write ready line", "error", err.Error())
+	}
+	if err := d.Run(ctx); err != nil {
+		fmt.Fprintln(stderr, "gettierd:", err)
+		return exitInternal
+	}
+	return exitOK
+}
+
+// terminal reports whether f is a terminal.
+func terminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && isatty(f)
+}

@@ -1,0 +1,165 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"gettier.dev/gettierd/daemon/peer"
+	"gettier.dev/gettierd/ipc/ipcserver"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// listen binds the proxy's port and the socket. A taken port is named, never
+// replaced by another (13.9).
+func (d *Daemon) listen() error {
+	c := d.conf.live()
+	addr := net.JoinHostPort(c.Proxy.BindHost, strconv.Itoa(c.Proxy.Port))
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("listen on %s: another program has this port; is gettierd running already? (`gettier status`, or proxy.port)", addr)
+		}
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	d.proxyLn = ln
+	d.proxy.Listen(ln.Addr().String())
+	d.http = &http.Server{
+		Handler: d.proxy, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
+		ConnContext: d.proxy.ConnContext,
+		ErrorLog:    nil,
+	}
+	if d.socketLn, err = ipcserver.Listen(d.o.Layout.Socket); err != nil {
+		return err
+	}
+	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: person, Log: d.log})
+	return nil
+}
+
+// unixPeer is who is at the other end of a socket connection.
+func unixPeer(c *net.UnixConn) (ipcserver.Peer, error) {
+	p, err := peer.Unix(c)
+	return ipcserver.Peer{UID: p.UID, PID: p.PID}, err
+}
+
+// person is 13.3's positive chain, asked once per call.
+func person(c *net.UnixConn) (lemma.Answerer, error) {
+	p, err := peer.Unix(c)
+	if err != nil {
+		return lemma.Answerer{}, err
+	}
+	return peer.Person(p)
+}
+
+// Addresses returns what the daemon is bound to.
+func (d *Daemon) Addresses() Ready {
+	return Ready{Ready: true, Proxy: d.proxyLn.Addr().String(), Socket: d.o.Layout.Socket, PID: os.Getpid()}
+}
+
+// Run serves until ctx ends, then drains: no new requests, answers that are on
+// their way finish within drainFor, then everything closes in order.
+func (d *Daemon) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	errs := make(chan error, 2) // one result of each server
+	wg.Go(func() { errs <- serve(d.http, d.proxyLn) })
+	wg.Go(func() { errs <- d.api.Serve(d.socketLn) })
+	wg.Go(func() {
+		if err := d.sensors.Watch(ctx); err != nil && ctx.Err() == nil {
+			d.warn("sensor registries are not watched: " + err.Error())
+		}
+	})
+	wg.Go(func() { d.conf.watch(ctx) })
+	wg.Go(func() { d.sweep(ctx) })
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-errs:
+	}
+	stop()
+	down, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	if serr := d.http.Shutdown(down); serr != nil {
+		d.http.Close() // the drain is over: the rest is cut
+	}
+	err = errors.Join(err, d.api.Shutdown(down))
+	wg.Wait()
+	return errors.Join(err, d.closeAll())
+}
+
+func serve(s *http.Server, ln net.Listener) error {
+	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// sweep expires facts and holds and ends silent turns.
+func (d *Daemon) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			now := d.o.Now()
+			if _, err := d.ledger.Expire(ctx, now); err != nil && ctx.Err() == nil {
+				d.log.Warn("expire facts", "error", err.Error())
+			}
+			if keep := d.conf.live().Ledger.Retain; keep > 0 {
+				if _, err := d.ledger.Forget(ctx, now.Add(-keep)); err != nil && ctx.Err() == nil {
+					d.log.Warn("prune blobs", "error", err.Error())
+				}
+			}
+			if err := d.engine.Sweep(ctx, now); err != nil && ctx.Err() == nil {
+				d.log.Warn("sweep turns", "error", err.Error())
+			}
+		}
+	}
+}
+
+// Reload reads configuration and registries again (SIGHUP).
+func (d *Daemon) Reload(ctx context.Context) {
+	d.conf.reload()
+	d.sensors.Reload(ctx)
+}
+
+// closeAll closes what is open, the ledger last.
+func (d *Daemon) closeAll() error {
+	var errs []error
+	for _, ln := range []net.Listener{d.proxyLn, d.socketLn} {
+		if ln == nil {
+			continue
+		}
+		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if d.ledger != nil {
+		errs = append(errs, d.ledger.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// warn adds a line that the status shows.
+func (d *Daemon) warn(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range d.warnings {
+		if w == s {
+			return
+		}
+	}
+	d.warnings = append(d.warnings, s)
+	d.log.Warn(s)
+}

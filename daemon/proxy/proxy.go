@@ -1,0 +1,469 @@
+// Package proxy is the HTTP edge of the daemon: it accepts connections from
+// clients that think it is a model provider, reads the whole request, decides
+// by path what it is, and either passes it through byte for byte or hands it to
+// package turn. Limits, cross-site refusals, credentials and upstream transport
+// are here; what a request means and what may be released is not.
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gettier.dev/gettierd/daemon/peer"
+	"gettier.dev/gettierd/daemon/proxy/anthropic"
+	"gettier.dev/gettierd/daemon/proxy/openai"
+	"gettier.dev/gettierd/daemon/route"
+	"gettier.dev/gettierd/daemon/turn"
+	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// Turns serves recognised requests.
+type Turns interface {
+	Serve(ctx context.Context, q *turn.Request, out turn.Sink) error
+	Prior(pid int, credHash string) route.Prior
+}
+
+// Settings are the values of the configuration that the edge reads.
+type Settings struct {
+	MaxBody     int64
+	MaxInflight int64
+	Upstreams   map[string]Upstream
+	// Default names the upstream of each format.
+	Default  map[wire.Format]string
+	Projects []Project
+}
+
+// Upstream is a configured endpoint.
+type Upstream struct {
+	Name    string
+	Base    *url.URL
+	Headers map[string]string
+	Key     string // a configured key, "" = the client's own credential is forwarded
+	Format  string // openai | anthropic | any
+	Trusted bool   // may see facts of sensitivity internal
+	Observe bool
+	// Timeout is how long the upstream may stay silent, 0 = for ever.
+	Timeout   time.Duration
+	Transport http.RoundTripper // nil = the server's
+}
+
+// Project is a registered root.
+type Project struct{ Name, Root string }
+
+// Peers finds the process at the other end of a loopback connection.
+type Peers func(local, remote netip.AddrPort) (peer.Process, error)
+
+// Server is the edge. Its fields are set before the first request.
+type Server struct {
+	Turns     Turns
+	Settings  func() Settings
+	Peers     Peers
+	UID       int
+	HMACKey   []byte
+	Transport http.RoundTripper
+	Conflict  func(named, found string) // a path or header named a project that does not contain the peer
+	Head      func() (size uint64, root string)
+	Policy    string
+	Log       *slog.Logger
+
+	hosts    atomic.Pointer[[]string] // Host values we answer to
+	inflight budget
+
+	// Counters for the status.
+	Requests, Gated, Ungated, Refused, Active atomic.Int64
+}
+
+// Listen tells the server which addresses it is bound to.
+func (s *Server) Listen(addrs ...string) {
+	var hosts []string
+	for _, a := range addrs {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil {
+			continue
+		}
+		hosts = append(hosts, a)
+		if ip := net.ParseIP(host); ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {
+			hosts = append(hosts, "localhost:"+port, "127.0.0.1:"+port, "[::1]:"+port)
+		}
+	}
+	s.hosts.Store(&hosts)
+}
+
+// ServeHTTP dispatches by path without cleaning it: a vendor's path is its own.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.Requests.Add(1)
+	s.Active.Add(1)
+	defer s.Active.Add(-1)
+	if why := s.foreign(r); why != "" {
+		s.deny(w, http.StatusForbidden, "forbidden", why)
+		return
+	}
+	proc, err := s.peer(r)
+	if err != nil || proc.UID != s.UID {
+		s.deny(w, http.StatusUnauthorized, "unauthorized", "gettierd serves the user who started it; this connection's user is "+who(proc, err))
+		return
+	}
+	switch {
+	case r.Method == http.MethodConnect:
+		s.deny(w, http.StatusMethodNotAllowed, "connect_off", "CONNECT is off")
+	case r.URL.Path == "/healthz" || (r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet)):
+		s.policyHeaders(w.Header())
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		if r.Method != http.MethodHead {
+			_, _ = io.WriteString(w, "gettierd\n") // the status line is out already
+		}
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+		// Codex falls back to POST at once on 426; anything else costs it seconds.
+		s.deny(w, http.StatusUpgradeRequired, "upgrade_refused", "WebSocket is not gated; use POST")
+	default:
+		s.dispatch(w, r, proc)
+	}
+}
+
+func who(p peer.Process, err error) string {
+	if err != nil {
+		return "unknown (" + err.Error() + ")"
+	}
+	return fmt.Sprintf("uid %d", p.UID)
+}
+
+// foreign names the sign of a web page or a confused proxy client behind r, ""
+// when there is none (13.10). Sec-Fetch-Mode is no sign: Node sends it.
+func (s *Server) foreign(r *http.Request) string {
+	switch {
+	case r.Method != http.MethodConnect && r.URL.Host != "":
+		return "absolute-form requests are refused: gettierd is not a forward proxy"
+	case len(r.Header["Origin"]) > 0:
+		return "requests from web pages (Origin) are refused"
+	case len(r.Header["Referer"]) > 0:
+		return "requests from web pages (Referer) are refused"
+	}
+	if v := r.Header.Get("Sec-Fetch-Site"); v != "" && v != "none" {
+		return "requests from web pages (Sec-Fetch-Site) are refused"
+	}
+	if hosts := s.hosts.Load(); hosts != nil {
+		for _, h := range *hosts {
+			if strings.EqualFold(r.Host, h) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("this is not the host %.100q", r.Host)
+	}
+	return ""
+}
+
+func (s *Server) peer(r *http.Request) (peer.Process, error) {
+	find := func() (peer.Process, error) {
+		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		la, err := netip.ParseAddrPort(fmt.Sprint(local))
+		if err != nil {
+			return peer.Process{}, fmt.Errorf("read local address: %w", err)
+		}
+		ra, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil {
+			return peer.Process{}, fmt.Errorf("read remote address: %w", err)
+		}
+		return s.Peers(la, ra)
+	}
+	c, ok := r.Context().Value(connKey{}).(*connPeer)
+	if !ok {
+		return find()
+	}
+	c.once.Do(func() { c.proc, c.err = find() })
+	if c.err != nil {
+		return peer.Process{}, c.err
+	}
+	now, err := peer.Find(c.proc.PID)
+	if err != nil || !now.Same(c.proc) {
+		return find() // the socket was handed on
+	}
+	return now, nil
+}
+
+// target is where a request goes.
+type target struct {
+	path     string // without our prefixes
+	project  string // named by path or header
+	upstream string // named by path
+}
+
+// split takes /p/<project> and /<upstream> prefixes off a path.
+func split(path string, header string, ups map[string]Upstream) target {
+	t := target{path: path, project: header}
+	for {
+		rest, ok := strings.CutPrefix(t.path, "/")
+		if !ok {
+			return t
+		}
+		first, tail, more := strings.Cut(rest, "/")
+		if first == "p" && more {
+			name, after, _ := strings.Cut(tail, "/")
+			t.project, t.path = name, "/"+after
+			continue
+		}
+		if _, known := ups[first]; known && more && t.upstream == "" && first != "v1" {
+			t.upstream, t.path = first, "/"+tail
+			continue
+		}
+		return t
+	}
+}
+
+// gatedFormat says which adapter reads a path, nil for all others.
+func gatedFormat(method, path string) wire.Adapter {
+	if method != http.MethodPost {
+		return nil
+	}
+	switch strings.TrimSuffix(path, "/") {
+	case "/v1/chat/completions", "/chat/completions":
+		return openaiapi.Adapter{}
+	case "/v1/messages", "/messages":
+		return anthropicapi.Adapter{}
+	}
+	return nil
+}
+
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Process) {
+	set := s.Settings()
+	t := split(r.URL.Path, r.Header.Get("X-Gettier-Project"), set.Upstreams)
+	adapter := gatedFormat(r.Method, t.path)
+	format := formatOf(t.path)
+	if adapter != nil {
+		format = adapter.Format()
+	}
+	name := t.upstream
+	if name == "" {
+		name = set.Default[format]
+	}
+	up, ok := set.Upstreams[name]
+	if !ok {
+		s.errorIn(w, adapter, http.StatusNotFound, "no_upstream", fmt.Sprintf("no upstream is configured for %s (upstreams and default_upstream in gettierd.yaml, or --upstream)", t.path))
+		return
+	}
+	body, err := s.read(w, r, set)
+	if err != nil {
+		s.readError(w, adapter, err)
+		return
+	}
+	defer s.inflight.release(int64(len(body)))
+	call := &upstreamCall{s: s, up: up, path: t.path, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
+	if adapter == nil {
+		s.Ungated.Add(1)
+		s.passThrough(w, r, call, body)
+		return
+	}
+	s.Gated.Add(1)
+	stripped, err := adapter.Strip(body)
+	if err == nil {
+		body = stripped
+	}
+	view, err := adapter.Read(body)
+	if err != nil {
+		s.errorIn(w, adapter, http.StatusBadRequest, "invalid_request_error", "gettierd cannot read this request, so it was not forwarded: "+err.Error())
+		return
+	}
+	cred := credential(r.Header)
+	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.path, s.Turns.Prior(proc.PID, cred))
+	agent, source := attribution(r.Header, rt)
+	q := &turn.Request{
+		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
+		Scope:     s.scope(set.Projects, t.project, proc),
+		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Agent: agent},
+		CredHash:  cred, Observe: up.Observe,
+	}
+	if q.Scope.Named != "" && s.Conflict != nil {
+		s.Conflict(q.Scope.Named, q.Scope.Name)
+	}
+	out := &sink{s: s, w: w, rc: http.NewResponseController(w), agent: agent, source: source}
+	if err := s.Turns.Serve(r.Context(), q, out); err != nil {
+		s.Log.Debug("turn", "error", err.Error())
+		if !out.started {
+			s.errorIn(w, adapter, http.StatusInternalServerError, "gettier_error", "gettierd could not finish this turn: "+err.Error())
+			return
+		}
+	}
+	if out.aborted {
+		panic(http.ErrAbortHandler) // cuts the connection: a broken answer must not look whole
+	}
+}
+
+// formatOf guesses whose API a path that is not gated belongs to.
+func formatOf(path string) wire.Format {
+	if strings.Contains(path, "/messages") {
+		return wire.Messages
+	}
+	return wire.Chat
+}
+
+// credential is the SHA-256 of what the client authenticates with: enough to
+// tell callers apart, nothing to steal.
+func credential(h http.Header) string {
+	sum := sha256.Sum256([]byte(h.Get("Authorization") + "\x00" + h.Get("X-Api-Key")))
+	return hex.EncodeToString(sum[:])
+}
+
+// attribution names the agent behind a request and says how it was known.
+func attribution(h http.Header, rt route.Route) (agent, source string) {
+	if v := h.Get("X-Gettier-Agent"); v != "" && len(v) <= 64 {
+		return strings.ToValidUTF8(v, "�"), "explicit"
+	}
+	if rt.Client != "" {
+		return string(rt.Client), "header-heuristic"
+	}
+	if name, _, ok := strings.Cut(h.Get("User-Agent"), "/"); ok && len(name) <= 64 && name != "" {
+		return name, "header-heuristic"
+	}
+	return "", "unattributed"
+}
+
+// errTooLarge and errCoding are faults of a request's body.
+var (
+	errTooLarge = errors.New("the request body is larger than proxy.max_body")
+	errCoding   = errors.New("this Content-Encoding of a request is not supported; send the body uncompressed")
+)
+
+// read takes the whole body before anything is forwarded.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, set Settings) ([]byte, error) {
+	if ce := r.Header.Get("Content-Encoding"); ce != "" && !strings.EqualFold(ce, "identity") {
+		return nil, errCoding
+	}
+	if r.ContentLength > set.MaxBody {
+		return nil, errTooLarge
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	size := r.ContentLength
+	if size < 0 {
+		size = set.MaxBody // unknown length counts in full until it is read
+	}
+	if err := s.inflight.acquire(r.Context(), size, set.MaxInflight); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, 0, max(r.ContentLength, 4<<10))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, set.MaxBody), buf)
+	if err != nil {
+		s.inflight.release(size)
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, errTooLarge
+		}
+		return nil, fmt.Errorf("read request body: %w", err)
+	}
+	s.inflight.release(size - int64(len(body)))
+	return body, nil
+}
+
+func readAll(r io.Reader, b []byte) ([]byte, error) {
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Server) readError(w http.ResponseWriter, a wire.Adapter, err error) {
+	switch {
+	case errors.Is(err, errTooLarge):
+		s.errorIn(w, a, http.StatusRequestEntityTooLarge, "request_too_large", err.Error())
+	case errors.Is(err, errCoding):
+		s.errorIn(w, a, http.StatusUnsupportedMediaType, "unsupported_encoding", err.Error())
+	default:
+		s.errorIn(w, a, http.StatusBadRequest, "invalid_request_error", err.Error())
+	}
+}
+
+// errorIn answers in the client's format, or in plain JSON where no format is known.
+func (s *Server) errorIn(w http.ResponseWriter, a wire.Adapter, status int, kind, message string) {
+	if a == nil {
+		s.deny(w, status, kind, message)
+		return
+	}
+	s.Refused.Add(1)
+	s.policyHeaders(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Should-Retry", "false")
+	w.WriteHeader(status)
+	_, _ = w.Write(a.Error(status, kind, message)) // the client may be gone
+}
+
+func (s *Server) deny(w http.ResponseWriter, status int, kind, message string) {
+	s.Refused.Add(1)
+	s.policyHeaders(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"error":{"type":%q,"message":%q}}`+"\n", kind, message) // the client may be gone
+}
+
+func (s *Server) policyHeaders(h http.Header) {
+	h.Set("X-Gettier-Policy-Version", s.Policy)
+	if s.Head != nil {
+		size, root := s.Head()
+		h.Set("X-Gettier-Chain", fmt.Sprintf("%d:%s", size, root))
+	}
+}
+
+// NewTransport is a pooled transport to upstreams that trusts further roots
+// besides the system's. Redirects are never followed: RoundTrip is called.
+func NewTransport(roots []byte) (http.RoundTripper, error) {
+	t := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        256,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+		DisableCompression:  true, // bytes stay as the upstream sent them
+	}
+	if roots != nil {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			return nil, fmt.Errorf("read system roots: %w", err)
+		}
+		if !pool.AppendCertsFromPEM(roots) {
+			return nil, errors.New("no certificate in it")
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return t, nil
+}
+
+type connKey struct{}
+
+// connPeer looks the process behind a connection up once; where it stands now is
+// read for each request.
+type connPeer struct {
+	once sync.Once
+	proc peer.Process
+	err  error
+}
+
+// ConnContext remembers the peer of a connection for its requests.
+func (s *Server) ConnContext(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, &connPeer{})
+}

@@ -1,0 +1,353 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"gettier.dev/gettierd/daemon/wire"
+)
+
+// maxAnswer bounds an answer that is collected before it is ruled on, in bytes.
+const maxAnswer = 32 << 20
+
+// maxRounds is how many answers one request may be made of: the first and those
+// made anew after a correction. A model that never stops proposing new
+// consequential actions ends there; what it still wanted to do is not done.
+const maxRounds = 4
+
+// errCut: the upstream's answer ended before its end mark.
+var errCut = errors.New("the upstream's answer was cut short")
+
+// ruling is what the choke point says of the calls of one answer.
+type ruling struct {
+	again bool   // make the answer anew with a block that now stands in the request
+	text  string // end the answer with this text instead of the calls
+	note  string // add this at the end
+}
+
+// relay sends the pieces of one or more upstream answers as one answer to the client.
+type relay struct {
+	out   Sink
+	first wire.Stream // the stream whose pieces may have left
+	cur   wire.Stream
+	start func(stream bool) // sends status and headers before the first byte
+}
+
+// send forwards one piece of the current answer.
+func (r *relay) send(p wire.Piece) error {
+	b := p.Raw
+	if r.cur != r.first {
+		b = r.first.Continue(r.cur, p)
+	} else {
+		r.first.Sent(p)
+	}
+	return r.raw(b)
+}
+
+func (r *relay) raw(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if !r.out.Started() {
+		r.start(true)
+	}
+	return r.out.Write(b)
+}
+
+// answer makes the client's answer from body: it calls the upstream, lets text
+// through, holds tool calls until they are complete and ruled on, and starts
+// over where the ruling says so.
+func (e *Engine) answer(ctx context.Context, q *Request, t *live, body []byte, out Sink) error {
+	var rl *relay
+	for round := 0; ; round++ {
+		t.stage = "answer"
+		began := e.Now()
+		resp, err := q.Upstream.Call(ctx, body)
+		if err != nil {
+			return e.upstreamFailed(ctx, q, t, out, err)
+		}
+		var rule ruling
+		if isStream(resp) && q.Wire.Stream {
+			if rl == nil {
+				rl = &relay{out: out, start: func(stream bool) { out.Start(resp.StatusCode, resp.Header, stream, t.headers()) }}
+			}
+			rule, err = e.streamed(ctx, q, t, resp, rl, round)
+		} else {
+			rule, err = e.whole(ctx, q, t, resp, out, rl, round)
+		}
+		t.spent("answer", e.Now().Sub(began))
+		if err != nil || !rule.again {
+			return err
+		}
+		if body, err = e.body(q); err != nil {
+			return fmt.Errorf("splice blocks: %w", err)
+		}
+	}
+}
+
+// isStream reports whether resp is an event stream of a successful call.
+func isStream(resp *http.Response) bool {
+	ct := resp.Header.Get("Content-Type")
+	return resp.StatusCode/100 == 2 && len(ct) >= 17 && ct[:17] == "text/event-stream"
+}
+
+// streamed reads one streamed answer.
+func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.Response, rl *relay, round int) (ruling, error) {
+	defer resp.Body.Close()
+	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
+		return ruling{}, e.refuse(q, t, rl.out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
+	}
+	st := q.Adapter.NewStream()
+	rl.cur = st
+	if rl.first == nil || !rl.out.Started() {
+		rl.first = st
+	}
+	gated := len(q.Wire.Tools) > 0 || t.notes != ""
+	var held []wire.Piece
+	size := 0
+	buf := make([]byte, 32<<10)
+	for {
+		n, rerr := resp.Body.Read(buf)
+		if n > 0 {
+			pieces, err := st.Feed(buf[:n])
+			for _, p := range pieces {
+				if p.Kind == wire.PieceCall || (p.Kind == wire.PieceFinish && gated) {
+					held = append(held, p)
+				} else if len(held) > 0 && p.Kind != wire.PiecePing {
+					held = append(held, p)
+				} else if serr := rl.send(p); serr != nil {
+					return ruling{}, e.clientGone(t, st, serr)
+				}
+				if len(held) > 0 {
+					if size += len(p.Raw); size > maxAnswer {
+						err = fmt.Errorf("%w: tool calls of more than %d bytes", wire.ErrUnreadable, maxAnswer)
+						break
+					}
+				}
+			}
+			if err != nil {
+				t.usageClient = t.usageClient.Add(st.Answer().Usage)
+				return ruling{}, e.unreadable(q, t, rl.out, err)
+			}
+		}
+		if rerr == io.EOF {
+			break
+		}
+		if rerr != nil {
+			if ctx.Err() != nil {
+				return ruling{}, e.clientGone(t, st, ctx.Err())
+			}
+			t.usageClient = t.usageClient.Add(st.Answer().Usage)
+			return ruling{}, e.cut(q, t, rl.out, rerr)
+		}
+	}
+	if !st.Done() {
+		t.usageClient = t.usageClient.Add(st.Answer().Usage)
+		return ruling{}, e.cut(q, t, rl.out, errCut)
+	}
+	ans := st.Answer()
+	rule, err := e.ruleWhileWaiting(ctx, q, t, ans, rl, round)
+	if err != nil {
+		return ruling{}, e.fail(q, t, rl.out, err)
+	}
+	if rule.again {
+		t.usageOurs = t.usageOurs.Add(ans.Usage)
+		return rule, nil
+	}
+	t.usageClient = t.usageClient.Add(ans.Usage)
+	if text := rule.text + rule.note; text != "" {
+		return rule, rl.raw(rl.first.Finish(text))
+	}
+	for _, p := range held {
+		if err := rl.send(p); err != nil {
+			return ruling{}, e.clientGone(t, st, err)
+		}
+	}
+	return rule, nil
+}
+
+// ruleWhileWaiting rules on an answer and keeps the client's stream alive meanwhile.
+func (e *Engine) ruleWhileWaiting(ctx context.Context, q *Request, t *live, ans *wire.Answer, rl *relay, round int) (ruling, error) {
+	if len(ans.Calls) == 0 {
+		return e.rule(ctx, q, t, ans, round)
+	}
+	type result struct {
+		r   ruling
+		err error
+	}
+	done := make(chan result, 1) // the ruling outlives a failed keep-alive write
+	go func() {
+		r, err := e.rule(ctx, q, t, ans, round)
+		done <- result{r, err}
+	}()
+	tick := time.NewTicker(e.Settings().KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r.r, r.err
+		case <-tick.C:
+			// A stream that has not started yet waits silently: most clients allow minutes.
+			if rl.out.Started() {
+				if err := rl.raw(rl.first.CloseOpen()); err == nil {
+					_ = rl.raw(q.Adapter.KeepAlive(true)) // a lost client shows on the next write
+				}
+			}
+		}
+	}
+}
+
+// whole reads one answer that is not streamed, or an upstream's refusal.
+func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Response, out Sink, rl *relay, round int) (ruling, error) {
+	defer resp.Body.Close()
+	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
+		return ruling{}, e.refuse(q, t, out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
+	}
+	if resp.StatusCode/100 != 2 {
+		t.status, t.failed = resp.StatusCode, true
+		if out.Started() { // an answer made anew was refused after text of the first had left
+			b, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+			return ruling{}, e.cut(q, t, out, fmt.Errorf("the upstream answered %d: %.200s", resp.StatusCode, b))
+		}
+		out.Start(resp.StatusCode, resp.Header, false, t.headers())
+		return ruling{}, copyBody(out, resp.Body)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		if ctx.Err() != nil {
+			return ruling{}, e.clientGone(t, nil, ctx.Err())
+		}
+		return ruling{}, e.cut(q, t, out, err)
+	}
+	if len(body) > maxAnswer {
+		return ruling{}, e.unreadable(q, t, out, fmt.Errorf("%w: more than %d bytes", wire.ErrUnreadable, maxAnswer))
+	}
+	ans, err := q.Adapter.ReadAnswer(body)
+	if err != nil {
+		return ruling{}, e.unreadable(q, t, out, err)
+	}
+	rule, err := e.rule(ctx, q, t, ans, round)
+	if err != nil {
+		return ruling{}, e.fail(q, t, out, err)
+	}
+	if rule.again {
+		t.usageOurs = t.usageOurs.Add(ans.Usage)
+		return rule, nil
+	}
+	t.usageClient = t.usageClient.Add(ans.Usage)
+	if rule.text != "" {
+		body = q.Adapter.TextAnswer(q.Wire.Model, t.id, rule.text+rule.note, false)
+	} else if rule.note != "" {
+		if body, err = q.Adapter.Note(body, rule.note); err != nil {
+			return ruling{}, e.fail(q, t, out, fmt.Errorf("add note: %w", err))
+		}
+	}
+	if out.Started() {
+		// The client asked for a stream and the second answer came whole: its text
+		// ends the stream; calls in it cannot be carried over and are not released.
+		if len(ans.Calls) > 0 {
+			return ruling{}, e.cut(q, t, out, errors.New("the upstream stopped streaming in mid-answer"))
+		}
+		return rule, rl.raw(rl.first.Finish(ans.Text + rule.text + rule.note))
+	}
+	out.Start(resp.StatusCode, resp.Header, false, t.headers())
+	return rule, out.Write(body)
+}
+
+func copyBody(out Sink, r io.Reader) error {
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			if werr := out.Write(buf[:n]); werr != nil {
+				return werr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			out.Abort()
+			return err
+		}
+	}
+}
+
+// endText sends text as the whole answer, before or after an upstream was asked.
+func (e *Engine) endText(q *Request, t *live, out Sink, text string) error {
+	h := http.Header{}
+	if q.Wire.Stream {
+		h.Set("Content-Type", "text/event-stream")
+	} else {
+		h.Set("Content-Type", "application/json")
+	}
+	out.Start(http.StatusOK, h, q.Wire.Stream, t.headers())
+	return out.Write(q.Adapter.TextAnswer(q.Wire.Model, t.id, text, q.Wire.Stream))
+}
+
+// refuse answers with an error in the client's format, if nothing has left yet.
+func (e *Engine) refuse(q *Request, t *live, out Sink, status int, kind, message string) error {
+	t.failed, t.status = true, status
+	if out.Started() {
+		_ = out.Write(q.Adapter.StreamError(kind, message)) // the connection is cut next
+		out.Abort()
+		return errors.New(message)
+	}
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Should-Retry", "false")
+	out.Start(status, h, false, t.headers())
+	if err := out.Write(q.Adapter.Error(status, kind, message)); err != nil {
+		return err
+	}
+	return errors.New(message)
+}
+
+// upstreamFailed: no answer could be had at all.
+func (e *Engine) upstreamFailed(ctx context.Context, q *Request, t *live, out Sink, err error) error {
+	if ctx.Err() != nil {
+		return e.clientGone(t, nil, ctx.Err())
+	}
+	if out.Started() {
+		return e.cut(q, t, out, err)
+	}
+	return e.refuse(q, t, out, http.StatusBadGateway, "upstream_unreachable", fmt.Sprintf("gettierd cannot reach the upstream %q: %v", q.Upstream.Name(), err))
+}
+
+// cut ends a broken answer so that the client sees that it is broken.
+func (e *Engine) cut(q *Request, t *live, out Sink, cause error) error {
+	t.lost = true
+	if !out.Started() {
+		return e.refuse(q, t, out, http.StatusBadGateway, "upstream_cut", cause.Error())
+	}
+	t.failed = true
+	_ = out.Write(q.Adapter.StreamError("upstream_cut", cause.Error())) // the connection is cut next
+	out.Abort()
+	return cause
+}
+
+// unreadable refuses an answer that cannot be read as strictly as a request (13.11).
+func (e *Engine) unreadable(q *Request, t *live, out Sink, cause error) error {
+	return e.cut(q, t, out, fmt.Errorf("unreadable_call: %w", cause))
+}
+
+// clientGone: the client's connection is lost; the upstream call ends with ctx.
+func (e *Engine) clientGone(t *live, st wire.Stream, cause error) error {
+	t.lost = true
+	if st != nil {
+		t.usageClient = t.usageClient.Add(st.Answer().Usage)
+	}
+	return fmt.Errorf("client gone: %w", cause)
+}
+
+// fail closes a request whose own step failed.
+func (e *Engine) fail(q *Request, t *live, out Sink, err error) error {
+	if out.Started() {
+		return e.cut(q, t, out, err)
+	}
+	return e.refuse(q, t, out, http.StatusInternalServerError, "gettier_error", err.Error())
+}

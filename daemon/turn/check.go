@@ -1,0 +1,246 @@
+package turn
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"gettier.dev/gettierd/daemon/action/shell"
+	"gettier.dev/gettierd/daemon/gate"
+	"gettier.dev/gettierd/daemon/route"
+	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// occasion is why premises are checked now.
+type occasion struct {
+	at     string // prompt | action
+	class  lemma.Class
+	effect shell.Effect // of the actions that wait, "" at the prompt
+	action string       // the strongest of them in one line
+}
+
+// outcome is what a check means for the answer.
+type outcome struct {
+	again bool   // a block was stored: make the answer (anew) with it
+	ends  bool   // text is the whole answer
+	text  string // the answer's end, or a note to add to it
+	state string // what became of the actions that waited: DENY | REQUIRE_CONFIRM
+	why   string
+}
+
+// check declares, verifies and decides once, and writes every step down before
+// it returns. body is the request as it was sent upstream.
+func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc occasion) (outcome, error) {
+	t.show(func(s *snapshot) { s.checking = true })
+	defer t.show(func(s *snapshot) { s.checking = false })
+
+	began := e.Now()
+	t.stage = "declare"
+	p, err := e.declare(ctx, q, body, oc.action)
+	t.spent("declare", e.Now().Sub(began))
+	t.usageOurs = t.usageOurs.Add(p.usage)
+	if err != nil {
+		return outcome{}, fmt.Errorf("declare premises: %w", err)
+	}
+	if err := e.write(ctx, t, declared(p, oc)...); err != nil {
+		return outcome{}, err
+	}
+	t.rung = p.rung
+	if p.decl != nil {
+		e.counts.declared.Add(1)
+	}
+
+	began = e.Now()
+	t.stage = "verify"
+	v, err := e.verify(ctx, q, t, p.decl, oc)
+	t.spent("verify", e.Now().Sub(began))
+	if err != nil {
+		return outcome{}, fmt.Errorf("verify premises: %w", err)
+	}
+
+	t.stage = "decide"
+	set := e.Settings()
+	in := gate.In{
+		Class: oc.class, Effect: oc.effect, Modes: set.Modes, Watch: set.Watch, Attended: e.attended(q),
+		OverBudget: e.holds.over(e.Now(), set.HoldsPerHour, set.HoldsPerDay), Undeclared: p.decl == nil,
+		HoldOnUnverifiable: set.HoldOnUnverifiable, AnnotateGaps: set.AnnotateGaps, Claims: claims(v.found),
+	}
+	d := gate.Decide(in)
+	t.gated = true
+	t.decision = decide(t.decision, d.Decision)
+	t.counts = addCounts(t.counts, d.Counts)
+	t.passes++ // only a check that came to its decision covers anything
+	if p.decl != nil {
+		if t.covered == "" || oc.class.Rank() > t.covered.Rank() {
+			t.covered = oc.class
+		}
+		e.mu.Lock()
+		if c := e.convs[t.conversation]; c != nil {
+			c.covered = &coverage{at: e.Now(), class: oc.class, root: t.scope.Root, turn: t.id}
+		}
+		e.mu.Unlock()
+	}
+	decided := lemma.GateDecided{Contract: lemma.Contract, Decision: d.Decision, Class: d.Class, Mode: d.Mode, Counts: d.Counts, Reasons: noNil(d.Reasons)}
+
+	switch d.Decision {
+	case lemma.DecCaught:
+		e.counts.caught.Add(1)
+	case lemma.DecHeld:
+		e.counts.held.Add(1)
+		return e.holdFor(ctx, q, t, p, v, d, decided)
+	case lemma.DecBlocked:
+		e.counts.blocked.Add(1)
+		if err := e.write(ctx, t, decided); err != nil {
+			return outcome{}, err
+		}
+		return outcome{ends: true, text: blockedText(v.found, d), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
+	}
+	o := outcome{}
+	block := ""
+	if len(d.Correct) > 0 || oc.at == "prompt" {
+		block = verificationBlock(v, q.Upstream.Trusted(), set.InjectMaxBytes)
+	}
+	if block != "" {
+		o.again = len(d.Correct) > 0
+		if err := e.store(ctx, q, t, block, "verification", v.factIDs, decided, true); err != nil {
+			return outcome{}, err
+		}
+	} else if err := e.write(ctx, t, decided); err != nil {
+		return outcome{}, err
+	}
+	if len(d.Note) > 0 {
+		o.text = noteText(v.found, d.Note)
+	}
+	return o, nil
+}
+
+// decide keeps the strongest decision of a turn; anything the gate decided
+// replaces a mere pass-through.
+func decide(old, now lemma.Decision) lemma.Decision {
+	if old == "" || old == lemma.DecPassThrough {
+		return now
+	}
+	return lemma.Stronger(old, now)
+}
+
+func (e *Engine) attended(q *Request) bool {
+	return q.Route.Interactive || (e.Attended != nil && e.Attended())
+}
+
+// declared are the entries of a declare pass.
+func declared(p pass, oc occasion) []lemma.Body {
+	if p.decl == nil {
+		return []lemma.Body{lemma.TurnUndeclared{Contract: lemma.Contract, Reason: "no rung yielded a declaration", Tried: noNil(p.tried), Usage: p.usage}}
+	}
+	out := []lemma.Body{lemma.TurnDeclared{
+		Contract: lemma.Contract, Rung: p.rung, At: oc.at, PlanSummary: p.decl.PlanSummary, Lemmas: p.decl.Lemmas, Attempts: p.tries, Usage: p.usage,
+	}}
+	for _, w := range p.warns {
+		out = append(out, w)
+	}
+	return out
+}
+
+// claims turns findings into what the gate rules over.
+func claims(found []finding) []gate.Claim {
+	out := make([]gate.Claim, len(found))
+	for i, f := range found {
+		out[i] = gate.Claim{Origin: f.origin, LoadBearing: f.bearing, Provenance: f.provenance, Verdict: f.verdict, Reason: f.reason}
+		if f.answer != nil {
+			out[i].Answer = f.answer.Answer
+		}
+	}
+	return out
+}
+
+func addCounts(a, b lemma.Counts) lemma.Counts {
+	a.Lemmas += b.Lemmas
+	a.Confirmed += b.Confirmed
+	a.Contradicted += b.Contradicted
+	a.Inconclusive += b.Inconclusive
+	a.Unjudged += b.Unjudged
+	a.Unverifiable += b.Unverifiable
+	a.OutOfScope += b.OutOfScope
+	a.Told += b.Told
+	a.Waived += b.Waived
+	return a
+}
+
+func noNil(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// store makes a block sticky: its exact bytes and the place where it stands are
+// durable before a request carries it.
+func (e *Engine) store(ctx context.Context, q *Request, t *live, text, why string, facts []string, before lemma.Body, ground bool) error {
+	at := q.Route.AnchorItem
+	if at < 0 {
+		at = len(q.Wire.Items) - 1
+	}
+	anchor := route.Anchor(q.Wire, at)
+	sum := sha256.Sum256([]byte(text))
+	hash := hex.EncodeToString(sum[:])
+	var drafts []ledger.Draft
+	if before != nil {
+		drafts = append(drafts, ledger.Draft{Turn: t.id, Body: before})
+	}
+	drafts = append(drafts, ledger.Draft{Turn: t.id, Blobs: [][]byte{[]byte(text)}, Body: lemma.TurnInjected{
+		Contract: lemma.Contract, Conversation: t.conversation, BlockBlob: hash, Anchor: anchor, Why: why, Facts: noNil(facts),
+	}})
+	if ground {
+		drafts = append(drafts, ledger.Draft{Turn: t.id, Body: lemma.TurnGrounded{Contract: lemma.Contract, BlockBlob: hash, Anchor: anchor}})
+	}
+	if err := t.durable(ctx); err != nil {
+		return fmt.Errorf("record turn: %w", err)
+	}
+	// A block that is not stored cannot be repeated, so nothing here fails open.
+	if _, err := e.Store.Append(ctx, drafts...); err != nil {
+		return fmt.Errorf("store block: %w", err)
+	}
+	return nil
+}
+
+// injectFacts gives a new prompt what is known and was not yet said in its
+// conversation, and returns the request with it.
+func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live, body []byte) ([]byte, error) {
+	if t.scope.Name == "" || t.conversation == "" {
+		return body, nil
+	}
+	page, err := e.Store.Facts(ledger.FactFilter{Scope: []string{"host", t.scope.Name}, Status: lemma.StatusActive, Limit: 500})
+	if err != nil {
+		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	blocks, err := e.Store.Blocks(t.conversation)
+	if err != nil {
+		return nil, fmt.Errorf("read blocks: %w", err)
+	}
+	var sent strings.Builder
+	for _, b := range blocks {
+		sent.WriteString(b.Text)
+	}
+	var news []lemma.Fact
+	now := lemma.Time(e.Now())
+	for _, f := range page.Items {
+		if f.Sensitivity == "secret" || (f.Sensitivity != "public" && !q.Upstream.Trusted()) || (f.ExpiresAt != nil && *f.ExpiresAt <= now) {
+			continue
+		}
+		if strings.Contains(sent.String(), factLine(f)) {
+			continue
+		}
+		news = append(news, f)
+	}
+	text, ids := factsBlock(news, e.Settings().InjectMaxBytes)
+	if text == "" {
+		return body, nil
+	}
+	if err := e.store(ctx, q, t, text, "facts", ids, nil, false); err != nil {
+		return nil, err
+	}
+	return e.body(q)
+}
