@@ -187,7 +187,11 @@ func (r *Registry) approvalOf(d *definition, roots []string, by lemma.Answerer) 
 			if err != nil {
 				return nil, err
 			}
-			a.Files = append(a.Files, pins...)
+			for _, p := range pins {
+				if !slices.Contains(a.Files, p) {
+					a.Files = append(a.Files, p)
+				}
+			}
 		}
 	}
 	return a, a.decode()

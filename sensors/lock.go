@@ -27,7 +27,7 @@ const (
 // Pin is a file that a sensor runs or that decides what it runs, as it was when
 // a person approved it.
 type Pin struct {
-	Root   string `json:"root,omitempty"` // project it was seen in
+	Root   string `json:"root,omitempty"` // the project it stands in
 	Path   string `json:"path"`           // below Root, else absolute
 	SHA256 string `json:"sha256"`
 }

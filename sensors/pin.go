@@ -65,8 +65,10 @@ func files(s *spec.Sensor, at place) ([]string, error) {
 		switch {
 		case !literal || text == "":
 		case i == 0 && !strings.Contains(text, "/"):
-			if p, err := lookPath(text, cleanPath(os.Getenv("PATH"))); err == nil && below(at.root, p) {
-				add(p)
+			if path := cleanPath(os.Getenv("PATH")); offers(path, at.root) {
+				if p, err := lookPath(text, path); err == nil && below(at.root, p) {
+					add(p)
+				}
 			}
 		case i > 0 && asData[program]:
 		case filepath.IsAbs(text):
@@ -100,6 +102,12 @@ func files(s *spec.Sensor, at place) ([]string, error) {
 	}
 	slices.Sort(out)
 	return out, nil
+}
+
+// offers reports whether some directory of path lies below root, as
+// node_modules/.bin may.
+func offers(path, root string) bool {
+	return root != "" && slices.ContainsFunc(filepath.SplitList(path), func(d string) bool { return below(root, d) })
 }
 
 // module reports whether a Python command runs a module, found first in the
@@ -157,11 +165,15 @@ func (h *hashes) pinned(s *spec.Sensor, at place, project string) ([]Pin, error)
 		if err != nil {
 			return nil, err
 		}
-		name := p
+		pin := Pin{Path: p, SHA256: sum}
 		if below(at.root, p) {
-			name, _ = filepath.Rel(at.root, p)
+			rel, err := filepath.Rel(at.root, p)
+			if err != nil {
+				return nil, fmt.Errorf("name script: %w", err)
+			}
+			pin.Root, pin.Path = project, rel
 		}
-		pins = append(pins, Pin{Root: project, Path: name, SHA256: sum})
+		pins = append(pins, pin)
 	}
 	return pins, nil
 }
@@ -169,23 +181,28 @@ func (h *hashes) pinned(s *spec.Sensor, at place, project string) ([]Pin, error)
 // drift compares what is there now with what was approved, and says what
 // changed, or "".
 func drift(now, approved []Pin, project string) string {
-	want := map[string]string{}
-	for _, p := range approved {
-		if p.Root == project {
-			want[p.Path] = p.SHA256
+	find := func(p Pin, in []Pin) (Pin, bool) {
+		i := slices.IndexFunc(in, func(o Pin) bool { return o.Root == p.Root && o.Path == p.Path })
+		if i < 0 {
+			return Pin{}, false
 		}
+		return in[i], true
 	}
 	for _, p := range now {
-		switch sum, ok := want[p.Path]; {
+		switch was, ok := find(p, approved); {
 		case !ok:
 			return p.Path + " is new since the approval"
-		case sum != p.SHA256:
+		case was.SHA256 != p.SHA256:
 			return p.Path + " changed since the approval"
 		}
-		delete(want, p.Path)
 	}
-	for path := range want {
-		return path + " is gone since the approval"
+	for _, p := range approved {
+		if p.Root != project || project == "" {
+			continue // of another project, or of where the sensor stands without one
+		}
+		if _, ok := find(p, now); !ok {
+			return p.Path + " is gone since the approval"
+		}
 	}
 	return ""
 }
@@ -209,6 +226,14 @@ const settled = 2 * time.Second
 const maxHashed = 256 << 20
 
 func (h *hashes) of(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		h.mu.Lock()
+		c, ok := h.sums[path]
+		h.mu.Unlock()
+		if ok && c.id == identity(info) {
+			return c.sum, nil
+		}
+	}
 	f, err := openRegular(path)
 	if err != nil {
 		return "", fmt.Errorf("hash script: %w", err)
@@ -219,12 +244,6 @@ func (h *hashes) of(path string) (string, error) {
 		return "", fmt.Errorf("hash script: %w", err)
 	}
 	id := identity(info)
-	h.mu.Lock()
-	if c, ok := h.sums[path]; ok && c.id == id {
-		h.mu.Unlock()
-		return c.sum, nil
-	}
-	h.mu.Unlock()
 	if info.Size() > maxHashed {
 		return "", fmt.Errorf("hash script: %s: %w", path, errTooLarge)
 	}

@@ -403,7 +403,7 @@ func (r *Registry) publish() {
 // auto pins new, changed and removed definitions of a user-level file when the
 // person asked for that in the configuration.
 func (r *Registry) auto(s *source) []lemma.Body {
-	if !r.o.AutoApprove || s.level != "user" || len(s.faults) > 0 || r.lockErr != nil {
+	if !r.o.AutoApprove || s.level != "user" || len(s.faults) > 0 || s.absent || r.lockErr != nil {
 		return nil
 	}
 	var todo []*definition

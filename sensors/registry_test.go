@@ -149,6 +149,9 @@ func TestLifeOfASensor(t *testing.T) {
 	r := h.open()
 	h.expect("loaded .gettier n=1 pending=[a] changed=[]")
 	h.sees("!a: not approved yet")
+	if w := r.View(h.root).Waiting; len(w) != 1 || w[0].ID != "a" {
+		t.Errorf("waiting: %v", w)
+	}
 	if s := h.state1("a"); s.State != Pending || s.InForce || s.Line != 3 {
 		t.Errorf("%+v", s)
 	}
@@ -309,6 +312,11 @@ func TestAutoApproveIsForTheOwnFileOnly(t *testing.T) {
 	h.write(h.user, "sensors:\n"+sensor("a", "two"))
 	r.Reload(t.Context())
 	h.sees("user/a=two; !b: not approved yet")
+	if err := os.Remove(h.user); err != nil { // no edit: whoever did it takes nothing away
+		t.Fatal(err)
+	}
+	r.Reload(t.Context())
+	h.sees("user/a=two; !b: not approved yet")
 	h.write(h.user, "sensors: []\n")
 	r.Reload(t.Context())
 	h.sees("!b: not approved yet")
@@ -356,6 +364,25 @@ func TestScriptsArePinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.sees("project/shop/b=cat data.txt; !a: check.sh is gone since the approval")
+}
+
+// TestScriptsOfTheOwnDirectory: a person's own script is pinned once, whatever
+// projects come later; a script of the same name in a project is another one.
+func TestScriptsOfTheOwnDirectory(t *testing.T) {
+	h := newHouse(t)
+	script(t, filepath.Dir(h.user), "mine.sh", "echo x 1")
+	h.write(h.user, "sensors:\n  - { id: a, command: sh mine.sh, cwd: config, effects: none, extract: [x] }\n"+sensor("b", "sh theirs.sh"))
+	r := h.open(func(o *Options) { o.Projects = nil })
+	h.approve("a", "b")
+	script(t, h.root, "theirs.sh", "echo x 1")
+	r.Configure([]string{h.user}, []Project{{Name: "shop", Root: h.root}}, false)
+	h.sees("user/a=sh mine.sh; !b: theirs.sh is new since the approval")
+	if got := h.inForce(""); got != "user/a=sh mine.sh; user/b=sh theirs.sh" {
+		t.Errorf("%q", got)
+	}
+	h.approve("b")
+	script(t, filepath.Dir(h.user), "mine.sh", "echo x 2")
+	h.sees("user/b=sh theirs.sh; !a: " + filepath.Join(filepath.Dir(h.user), "mine.sh") + " changed since the approval")
 }
 
 func TestSteeringFilesArePinned(t *testing.T) {
@@ -566,11 +593,17 @@ func TestEditsUnderLoad(t *testing.T) {
 			}
 		})
 	}
+	// A writer that is held up for long may be seen half-way, as a content of its
+	// own; what is whole from the start has one event.
 	event := func(what, want string) {
 		t.Helper()
 		var got []string
-		waitFor(t, what, func() bool { got = append(got, h.drain()...); return len(got) > 0 })
-		if len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		last := func() string { return got[len(got)-1] }
+		waitFor(t, what, func() bool {
+			got = append(got, h.drain()...)
+			return len(got) > 0 && strings.HasPrefix(last(), want)
+		})
+		if whole := !strings.Contains(what, "in place"); whole && len(got) != 1 {
 			t.Errorf("%s: %q, want one event %q", what, got, want)
 		}
 	}
@@ -591,9 +624,9 @@ func TestEditsUnderLoad(t *testing.T) {
 		h.write(h.project(), "sensors:\n"+sensor("a", "two")+sensor("b", fmt.Sprint("rename", i)))
 		event("atomic rename", "loaded .gettier n=2 pending=[b] changed=[a]")
 		inPlace("sensors:\n" + strings.Repeat("# filler\n", 200) + sensor("a", "two") + sensor("b", fmt.Sprint("in-place", i)))
-		event("in-place write", "loaded .gettier n=2 pending=[b] changed=[a]")
+		event("write in place", "loaded .gettier n=2 pending=[b] changed=[a]")
 		inPlace("sensors:\n  - { id: a, command: 'ls | wc' }\n# " + fmt.Sprint(i))
-		event("broken file", "rejected sensors.yaml:3 ")
+		event("broken file in place", "rejected sensors.yaml:3 ")
 		if err := os.Remove(h.project()); err != nil {
 			t.Fatal(err)
 		}

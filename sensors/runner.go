@@ -47,6 +47,7 @@ type Runner struct {
 	gate    gate
 	flights flights
 	entropy sync.Mutex
+	back    backoff
 }
 
 // NewRunner fills in what the options leave out.
@@ -68,6 +69,9 @@ func NewRunner(o RunnerOptions) *Runner {
 	}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
+	}
+	if o.Record == nil {
+		o.Record = func(lemma.Body) {}
 	}
 	return &Runner{o: o, gate: gate{width: o.Width}}
 }
@@ -127,6 +131,20 @@ func CouldNotRun(rd Reading) string {
 		return oneLine(fmt.Sprintf("%s could not run: %s", id, reason), 200)
 	}
 	return oneLine(fmt.Sprintf("%s could not run: %s (%s)", id, reason, rd.Detail), 200)
+}
+
+// Binds reports whether the parameters of a request can all be filled. A
+// required one that stays empty means that the sensor does not match the claim.
+func Binds(q Request) bool {
+	if q.Sensor == nil {
+		return false
+	}
+	at, err := stand(q.Sensor, q.Root, q.Cwd)
+	if err != nil {
+		return len(q.Sensor.Params) == 0 // the run itself will say what is wrong
+	}
+	_, _, err = spec.Bind(q.Sensor, q.Params, q.Claim, resolver(at.dir))
+	return err == nil
 }
 
 // prepared is a request whose parameters, place and environment are settled.
@@ -314,6 +332,11 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 			return p.fail(r, ReasonPermission, "pending: "+err.Error())
 		}
 	}
+	if !p.req.Draft {
+		if reason, detail := r.back.off(p.key, r.o.Now()); reason != "" {
+			return p.fail(r, reason, detail)
+		}
+	}
 	path := ""
 	for _, kv := range p.env {
 		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
@@ -331,7 +354,15 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 	})
 	p.inv.DurationMS = o.took.Milliseconds()
 	p.inv.ExitCode = o.exit
-	if reason, detail := decide(s, &o); reason != "" {
+	reason, detail := decide(s, &o)
+	if o.stopped == nil && !p.req.Draft {
+		if until, now := r.back.count(p.key, reason, detail, r.o.Now()); now {
+			r.o.Record(lemma.SensorBackedOff{
+				Contract: lemma.Contract, Sensor: s.Qualified(), Reason: oneLine(r.hide(reason+": "+detail), 200), Until: lemma.Time(until),
+			})
+		}
+	}
+	if reason != "" {
 		return p.fail(r, reason, detail)
 	}
 	return r.reading(p, &o)

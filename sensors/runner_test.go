@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/spec"
 )
 
@@ -416,6 +417,48 @@ func TestWorktree(t *testing.T) {
 	}
 	if rd := NewRunner(RunnerOptions{}).Run(t.Context(), []Request{{Sensor: s, Root: root, Cwd: tree}})[0]; rd.Reason != ReasonParam {
 		t.Errorf("a foreign work tree is measured: %q", rd.Output)
+	}
+}
+
+func TestThreeFailuresBackOff(t *testing.T) {
+	dir := testDir(t)
+	script(t, dir, "probe.sh", `echo run >>runs; [ -e good ]`)
+	s := parse(t, dir, "- id: a\n  command: ./probe.sh\n  effects: none\n")[0]
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var events []lemma.Body
+	r := NewRunner(RunnerOptions{Now: func() time.Time { return now }, Record: func(b lemma.Body) { events = append(events, b) }})
+	try := func(draft bool) Reading {
+		return r.Run(t.Context(), []Request{{Sensor: s, Root: dir, Draft: draft}})[0]
+	}
+	runs := func() int { b, _ := os.ReadFile(filepath.Join(dir, "runs")); return len(b) / 4 }
+	for range 5 {
+		if reason, failed := Failed(try(false)); reason != ReasonExit || !failed {
+			t.Errorf("%q", reason)
+		}
+	}
+	if rd := try(false); runs() != 3 || len(events) != 1 || !strings.HasPrefix(rd.Detail, "backed off after 3 failures, tried again in 1m0s: exit code 1") {
+		t.Errorf("%d runs, %v, %s", runs(), events, rd.Detail)
+	}
+	if try(true); runs() != 4 {
+		t.Error("a person's try is not held back")
+	}
+	now = now.Add(backOffFor)
+	if err := os.WriteFile(filepath.Join(dir, "good"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if rd := try(false); rd.Reason != "" || try(false).Reason != "" || runs() != 6 {
+		t.Errorf("%s, %d runs", rd.Detail, runs())
+	}
+}
+
+func TestBinds(t *testing.T) {
+	dir := testDir(t)
+	script(t, dir, "a.js", "")
+	s := parse(t, dir, "- id: a\n  command: x {{p}}\n  effects: none\n  params: { p: { type: path, allow: '*.js' } }\n")[0]
+	for claim, want := range map[string]bool{"a.js is small": true, "b.ts is small": false, "": false} {
+		if got := Binds(Request{Sensor: s, Root: dir, Claim: claim}); got != want {
+			t.Errorf("%q: %v", claim, got)
+		}
 	}
 }
 

@@ -45,8 +45,10 @@ type View struct {
 	// Sensors are in force, in registry order: the project's, then the user's;
 	// of one id only the nearest.
 	Sensors []*spec.Sensor
-	// Pending says why a short id is not in force, or not in its newest form.
+	// Pending says why a short id is not in force, Waiting holds its definition
+	// where the file has one: known, for a note, never for a run.
 	Pending  map[string]string
+	Waiting  []*spec.Sensor
 	Matching map[string][]string
 	Premises []*spec.Premise
 	// Inactive says why a premise is not in force, by its id.
@@ -137,7 +139,12 @@ type RunnerOptions struct {
 	Permit func(s *spec.Sensor, root, cwd string) error
 	// Env is the daemon's environment; nil = os.LookupEnv.
 	Env func(string) (string, bool)
+	// Record takes sensor.backed_off events; nil drops them.
+	Record func(lemma.Body)
 }
 
 // DefaultWidth is how many effects: none sensors run beside each other.
 const DefaultWidth = 4
+
+// Hit is the redaction engine's, named here for those who wire a runner.
+type Hit = redact.Hit

@@ -1,6 +1,7 @@
 package sensors
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -96,7 +97,7 @@ func (r *Registry) View(root string) *View {
 			case kindSensor:
 				if w.sensorIn != nil {
 					if d := r.drift(w, root, ""); d != "" {
-						v.note(w.id, d)
+						v.wait(w, d)
 						continue
 					}
 					if !names[w.id] {
@@ -105,7 +106,7 @@ func (r *Registry) View(root string) *View {
 						fmt.Fprintln(sum, w.sensorIn.Qualified(), w.sensorIn.Hash)
 					}
 				} else {
-					v.note(w.id, reason)
+					v.wait(w, reason)
 				}
 			case kindPremise:
 				if w.premiseIn != nil {
@@ -133,6 +134,13 @@ func (r *Registry) View(root string) *View {
 func (v *View) note(id, reason string) {
 	if _, ok := v.Pending[id]; !ok {
 		v.Pending[id] = reason
+	}
+}
+
+func (v *View) wait(w *row, reason string) {
+	v.note(w.id, reason)
+	if s := cmp.Or(w.sensorIn, w.sensor); s != nil {
+		v.Waiting = append(v.Waiting, s)
 	}
 }
 

@@ -186,6 +186,10 @@ func TestChecksSeeOnlySoundSensors(t *testing.T) {
 }
 
 func TestHostileFilesEndQuickly(t *testing.T) {
+	var keys strings.Builder
+	for i := range 60_000 {
+		fmt.Fprintf(&keys, "key%d: v\n", i)
+	}
 	for name, data := range map[string]string{
 		"brackets": strings.Repeat("[", 200_000),
 		"braces":   "a: " + strings.Repeat("{a: ", 100_000),
@@ -193,6 +197,8 @@ func TestHostileFilesEndQuickly(t *testing.T) {
 		"keys":     strings.Repeat("? ", 200_000),
 		"large":    strings.Repeat("x", MaxFileBytes+1),
 		"lines":    "version: 1\nsensors:\n" + strings.Repeat("  - id: a\n", 40_000),
+		"map":      keys.String(),
+		"flow":     "a: [" + strings.Repeat("a,", 500_000) + "]",
 	} {
 		began := time.Now()
 		if reg, p := Parse("f", "user", []byte(data)); reg != nil || len(p) == 0 {

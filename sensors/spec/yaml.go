@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sort"
@@ -69,8 +70,9 @@ func (r *reader) document(data []byte) (root ast.Node, ok bool) {
 	case !utf8.Valid(data):
 		r.fault(invalidAt(data), "this is not valid UTF-8", "")
 		return nil, false
-	case deep(data):
-		r.fault(Pos{1, 1}, "the file is nested too deeply", "")
+	}
+	if p, what := unwieldy(data); what != "" {
+		r.fault(p, what, "")
 		return nil, false
 	}
 	f, err := parseYAML(data)
@@ -158,29 +160,56 @@ func invalidAt(data []byte) Pos {
 	return Pos{line, col}
 }
 
-// deep reports nesting that could exhaust the parser's stack: flow brackets,
-// and block entries opened on one line.
-func deep(data []byte) bool {
-	depth, inline := 0, 0
-	for i, c := range data {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(depth-1, 0)
-		case '\n':
-			inline = 0
-		case '-', '?', ':':
-			if i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t') {
-				inline++
+// unwieldy finds, without parsing, what would exhaust the YAML parser's stack
+// or time, which grows with the square of a mapping's keys: deep nesting, very
+// long mappings, and more entries than any registry has.
+func unwieldy(data []byte) (Pos, string) {
+	depth, commas := 0, 0
+	var counts [256]int // lines by indentation, since a line stood further left
+	for n, line := range bytes.Split(data, []byte("\n")) {
+		p := Pos{n + 1, 1}
+		text := bytes.TrimLeft(line, " ")
+		inline := 0
+		for i, c := range text {
+			switch c {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(depth-1, 0)
+			case ',':
+				commas++
+			case '-', '?', ':':
+				if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
+					inline++
+				}
 			}
 		}
 		if depth > maxNesting || inline > maxNesting {
-			return true
+			return p, "the file is nested too deeply"
+		}
+		if commas > maxEntries || n > maxEntries {
+			return p, fmt.Sprintf("more than %d entries", maxEntries)
+		}
+		if len(text) == 0 || text[0] == '#' {
+			continue
+		}
+		indent := min(len(line)-len(text), len(counts)-1)
+		clear(counts[indent+1:])
+		if text[0] == '-' {
+			continue // an entry of a list begins a mapping of its own
+		}
+		if counts[indent]++; counts[indent] > maxKeys {
+			return p, fmt.Sprintf("more than %d lines in one mapping", maxKeys)
 		}
 	}
-	return false
+	return Pos{}, ""
 }
+
+// maxKeys bounds one mapping, maxEntries the lines and the commas of a file.
+const (
+	maxKeys    = 2000
+	maxEntries = 50_000
+)
 
 // templateHint looks for an unquoted {{name}} on the faulty line, the most
 // common mistake in these files.
