@@ -61,8 +61,9 @@ func Whole(body []byte, read func(r *Reader) error) error {
 	if err := read(r); err != nil {
 		return err
 	}
+	end := int(r.dec.InputOffset())
 	if _, err := r.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return Fault(body, int(r.dec.InputOffset()), "data after the end of the JSON value")
+		return Fault(body, end, "data after the end of the JSON value")
 	}
 	return nil
 }
