@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -96,11 +97,15 @@ func (w *watcher) run(ctx context.Context, yield func(Entry, error) bool) error 
 	}
 	defer resp.Body.Close()
 	// The server says something every 15 s: longer silence is a dead peer.
-	silence := time.AfterFunc(w.c.idle, cancel)
+	var silent atomic.Bool
+	silence := time.AfterFunc(w.c.idle, func() { silent.Store(true); cancel() })
 	defer silence.Stop()
 	frames := newFrames(resp.Body)
 	for {
 		f, err := frames.next()
+		if silent.Load() {
+			err = fmt.Errorf("nothing was heard for %s", w.c.idle)
+		}
 		if err != nil {
 			return w.c.lost(context.WithoutCancel(ctx), err)
 		}

@@ -4,10 +4,45 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
+
+// A daemon that hangs is noticed: the stream has gone silent.
+func TestWatchNoticesSilence(t *testing.T) {
+	dir, err := os.MkdirTemp("", "gt") // short: it holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, ": hb 7\n\n")
+		http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})}
+	served := make(chan error, 1) // one result
+	go func() { served <- srv.Serve(l) }()
+	defer func() { srv.Close(); <-served }()
+	c := New(filepath.Join(dir, "s"), "cli")
+	c.idle = 50 * time.Millisecond
+	for _, err := range c.Watch(t.Context(), nil) {
+		var u *Unreachable
+		if !errors.As(err, &u) || !strings.Contains(err.Error(), "nothing was heard") {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+}
 
 func TestFrames(t *testing.T) {
 	in := ": hb 7\n\nid: 8\nevent: turn.opened\ndata: {\"seq\":8}\n\n: a comment\n\nevent: lagged\r\ndata: {\"since\":8}\r\n\r\n"

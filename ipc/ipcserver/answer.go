@@ -57,7 +57,8 @@ func (s *Server) asProblem(r *http.Request, err error) *ipc.Problem {
 	} {
 		if errors.Is(err, k.err) {
 			// The title says which it is; %w would have the detail say it again.
-			return &ipc.Problem{Title: k.title, Status: k.status, Detail: strings.TrimSuffix(err.Error(), ": "+k.err.Error())}
+			detail := strings.TrimPrefix(strings.TrimSuffix(err.Error(), ": "+k.err.Error()), k.err.Error()+": ")
+			return &ipc.Problem{Title: k.title, Status: k.status, Detail: detail}
 		}
 	}
 	s.log.Error("call failed", "method", r.Method, "path", r.URL.Path, "err", err)

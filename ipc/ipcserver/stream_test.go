@@ -210,3 +210,27 @@ func TestShutdownEndsStreams(t *testing.T) {
 		t.Errorf("the stream was cut, not ended: %v", err)
 	}
 }
+
+// What a TUI that opens on a long log pays for an entry.
+func BenchmarkReplay(b *testing.B) {
+	path := ipctest.Socket(b)
+	be := ipctest.New()
+	const n = 10_000
+	for range n {
+		be.Append("t_1", lemma.TurnOpened{Prompt: strings.Repeat("x", 200)})
+	}
+	ipctest.Serve(b, path, ipcserver.Options{Backend: be})
+	c := ipc.New(path, "tui")
+	for b.Loop() {
+		zero, got := uint64(0), 0
+		for _, err := range c.Watch(b.Context(), &zero) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			if got++; got == n {
+				break
+			}
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}

@@ -42,21 +42,9 @@ func terminal(w any) (width int, ok bool) {
 	return int(ws.Col), true
 }
 
-// line prints one line; string, error and []string arguments are cleaned.
+// line prints one line, whatever its arguments hold.
 func (p *printer) line(format string, args ...any) {
-	for i, v := range args {
-		switch v := v.(type) {
-		case string:
-			args[i] = clean.Line(v)
-		case error:
-			args[i] = clean.Line(v.Error())
-		case []string:
-			args[i] = clean.Line(strings.Join(v, ", "))
-		case fmt.Stringer:
-			args[i] = clean.Line(v.String())
-		}
-	}
-	fmt.Fprintf(p.w, format+"\n", args...)
+	p.w.WriteString(clean.Line(fmt.Sprintf(format, args...)) + "\n")
 	p.flush()
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -230,7 +231,7 @@ func (a *app) configCommand() *cobra.Command {
 				p.value(done)
 				return nil
 			}
-			p.line("approved: %s", v.Pending)
+			p.line("approved: %s", strings.Join(v.Pending, ", "))
 			return nil
 		},
 	}

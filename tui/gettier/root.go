@@ -85,6 +85,7 @@ func (a *app) root() *cobra.Command {
 			"agent takes for granted on this machine, and corrects it before it acts.",
 		Example:       "  gettier\n  gettier status --json",
 		Args:          cobra.NoArgs,
+		Version:       facts().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          a.runStatus,

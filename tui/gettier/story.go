@@ -88,12 +88,7 @@ func (t *teller) head() {
 
 // say prints one line of a stage; the stage's name and time stand before its first.
 func (t *teller) say(stage string, e ipc.Entry, format string, args ...any) {
-	for i, v := range args {
-		if s, ok := v.(string); ok {
-			args[i] = clean.Line(s)
-		}
-	}
-	text := fmt.Sprintf(format, args...)
+	text := fmt.Sprintf(format, args...) // hang cleans it
 	at, name := "", ""
 	if stage != t.stage {
 		if d, ok := between(t.d.OpenedAt, e.TS); ok {

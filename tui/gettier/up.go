@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ipc"
@@ -72,6 +73,9 @@ func (a *app) up(cmd *cobra.Command, f upFlags) error {
 			return nil
 		}
 		p.line("gettierd runs already (pid %d), proxy http://%s", s.PID, s.Proxy)
+		cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+			p.line("--%s changes nothing for it; gettier down first", f.Name)
+		})
 		return nil
 	case !errors.As(err, &gone):
 		return err
