@@ -318,6 +318,16 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 	case *syntax.TimeClause:
 		return w.stmt(c.Stmt, in, piped)
 	case *syntax.CoprocClause:
+		// coproc bash <<< x: what looks like a name is the program.
+		if inner, ok := c.Stmt.Cmd.(*syntax.CallExpr); c.Name != nil && (ok || c.Stmt.Cmd == nil) {
+			words := []*syntax.Word{c.Name}
+			if inner != nil {
+				words = append(words, inner.Args...)
+			}
+			in, _ = w.redirs(c.Stmt.Redirs, in)
+			w.exec(call{args: w.words(words), in: in, bg: true})
+			return stream{kind: unknown}
+		}
 		return w.stmt(c.Stmt, in, piped)
 	case *syntax.DeclClause:
 		for _, a := range c.Args {

@@ -36,21 +36,26 @@ func (w *walker) words(ws []*syntax.Word) []word {
 	return out
 }
 
-// split resolves one word; an unquoted variable that holds several words gives
+// fieldMark stands for white space that came out of an unquoted expansion,
+// where the shell splits. A text that holds a NUL byte is never parsed.
+const fieldMark = "\x00"
+
+var toMark = strings.NewReplacer(" ", fieldMark, "\t", fieldMark, "\n", fieldMark)
+
+// split resolves one word; an unquoted expansion with white space in it gives
 // several, as it does in the shell.
 func (w *walker) split(x *syntax.Word) []word {
-	v := w.word(x)
-	if len(x.Parts) == 1 && !v.dyn {
-		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && w.known(p) {
-			f := strings.Fields(v.s)
-			out := make([]word, len(f))
-			for i := range f {
-				out[i] = word{s: f[i], glob: strings.ContainsAny(f[i], "*?[")}
-			}
-			return out
+	v := w.raw(x)
+	if strings.IndexByte(v.s, 0) < 0 {
+		return []word{v}
+	}
+	var out []word
+	for f := range strings.SplitSeq(v.s, fieldMark) {
+		if f != "" {
+			out = append(out, word{s: f, dyn: v.dyn, glob: v.glob})
 		}
 	}
-	return []word{v}
+	return out
 }
 
 func braceHint(x *syntax.Word) string {
@@ -93,7 +98,16 @@ func expandBraces(x *syntax.Word, limit int) []*syntax.Word {
 	return ws
 }
 
+// word resolves a word where the shell does not split.
 func (w *walker) word(x *syntax.Word) word {
+	v := w.raw(x)
+	if strings.IndexByte(v.s, 0) >= 0 {
+		v.s = strings.ReplaceAll(v.s, fieldMark, " ")
+	}
+	return v
+}
+
+func (w *walker) raw(x *syntax.Word) word {
 	if x == nil {
 		return word{}
 	}
@@ -141,10 +155,11 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 			w.parts(b, v, p.Parts, true)
 		case *syntax.ParamExp:
 			if s, ok := w.param(p); ok {
-				b.WriteString(s)
-				if !quoted && strings.ContainsAny(s, "*?[") {
-					v.glob = true
+				if !quoted {
+					v.glob = v.glob || strings.ContainsAny(s, "*?[")
+					s = toMark.Replace(s)
 				}
+				b.WriteString(s)
 			} else {
 				v.dyn = true
 				b.WriteString(w.spelled(p))
@@ -152,7 +167,10 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 		case *syntax.CmdSubst:
 			out, ok := w.subst(p.Stmts)
 			if ok {
-				b.WriteString(strings.TrimRight(out, "\n"))
+				if out = strings.ReplaceAll(strings.TrimRight(out, "\n"), fieldMark, ""); !quoted {
+					out = toMark.Replace(out)
+				}
+				b.WriteString(out)
 			} else {
 				v.dyn = true
 				b.WriteString("$(…)")
@@ -174,12 +192,6 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 			v.dyn = true
 		}
 	}
-}
-
-// known reports a plain $NAME or ${NAME} with a value that was assigned here.
-func (w *walker) known(p *syntax.ParamExp) bool {
-	_, ok := w.param(p)
-	return ok
 }
 
 // param is the value of a parameter that this text itself has set.

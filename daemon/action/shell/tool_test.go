@@ -1,0 +1,127 @@
+package shell
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTool(t *testing.T) {
+	for _, tc := range []struct {
+		name, args string
+		kind       string
+		effect     Effect
+		paths      string
+		external   bool
+	}{
+		{"Bash", `{"command":"ls -la","description":"List"}`, "shell", ReadOnly, "", false},
+		{"Bash", `{"command":"rm -rf data"}`, "shell", Destroy, "data", false},
+		{"bash", `{"command":"npm test","workdir":"/x"}`, "shell", Mutate, "", false},
+		{"exec_command", `{"cmd":"git status"}`, "shell", ReadOnly, "", false},
+		{"shell", `{"command":["bash","-lc","rm -rf data"]}`, "shell", Destroy, "data", false},
+		{"shell", `{"command":["cat","a; rm -rf b"]}`, "shell", ReadOnly, "", false},
+		{"local_shell", `{"action":{"command":"ls"}}`, "shell", ReadOnly, "", false},
+		{"run_commands", `{"commands":["ls","git reset --hard"]}`, "shell", Destroy, "", false},
+		{"run_in_terminal", `{"command":"docker compose down -v"}`, "shell", Destroy, "", false},
+		{"Bash", `{}`, "shell", Opaque, "", false},
+		{"Bash", `{"command":`, "shell", Opaque, "", false},
+		{"Bash", `{"command":"ls","command":"rm -rf data"}`, "shell", Destroy, "data", false},
+		{"Bash", `{"command":"rm -rf data","command":"ls"}`, "shell", Opaque, "", false},
+		{"write_stdin", `{"chars":""}`, "shell", ReadOnly, "", false},
+		{"write_stdin", `{"chars":"rm -rf data\n"}`, "shell", Destroy, "data", false},
+		{"write_stdin", `{"chars":"y\n"}`, "shell", Opaque, "", false},
+		{"Read", `{"file_path":"a"}`, "filesystem", ReadOnly, "", false},
+		{"read_files", `{"files":[{"path":"a"}]}`, "filesystem", ReadOnly, "", false},
+		{"Grep", `{"pattern":"x"}`, "filesystem", ReadOnly, "", false},
+		{"Glob", `{"pattern":"x"}`, "filesystem", ReadOnly, "", false},
+		{"Edit", `{"file_path":"a.js","old_string":"x","new_string":"y"}`, "filesystem", Mutate, "a.js", false},
+		{"edit", `{"filePath":"a.js","oldString":"x","newString":"y"}`, "filesystem", Mutate, "a.js", false},
+		{"editor", `{"path":"a.js","old_text":"x","new_text":"y"}`, "filesystem", Mutate, "a.js", false},
+		{"MultiEdit", `{"file_path":"a.js","edits":[{"old_string":"x","new_string":"y"}]}`, "filesystem", Mutate, "a.js", false},
+		{"Write", `{"file_path":"a.js","content":"x"}`, "filesystem", Mutate, "a.js", false},
+		{"Write", `{"file_path":"/etc/passwd","content":"x"}`, "filesystem", Destroy, "/etc/passwd", false},
+		{"str_replace_based_edit_tool", `{"command":"view","path":"a"}`, "filesystem", ReadOnly, "", false},
+		{"str_replace_based_edit_tool", `{"command":"str_replace","path":"a","old_str":"x","new_str":"y"}`, "filesystem", Mutate, "a", false},
+		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** Delete File: b.go\n*** End Patch"}`, "filesystem", Mutate, "a.go,b.go", false},
+		{"apply_patch", `"*** Begin Patch\n*** Add File: c.go\n+y\n*** End Patch"`, "filesystem", Mutate, "c.go", false},
+		{"apply_patch", `{"input":"hello"}`, "filesystem", Opaque, "", false},
+		{"delete_file", `{"target_file":"a.go"}`, "filesystem", Mutate, "a.go", false},
+		{"delete_file", `{"path":"prod.sqlite"}`, "filesystem", Destroy, "prod.sqlite", false},
+		{"WebFetch", `{"url":"https://x"}`, "http", ReadOnly, "", true},
+		{"web_search", `{"query":"x"}`, "http", ReadOnly, "", true},
+		{"Task", `{"prompt":"x"}`, "agent", ReadOnly, "", true},
+		{"TodoWrite", `{"todos":[]}`, "plan", ReadOnly, "", true},
+		{"ExitPlanMode", `{}`, "plan", ReadOnly, "", true},
+		{"mcp__db__query", `{"sql":"DROP TABLE x"}`, "mcp", Destroy, "", true},
+		{"mcp__files__read", `{}`, "mcp", Mutate, "", true},
+		{"mcp__cloud__deleteInstance", `{"id":"x"}`, "mcp", Destroy, "", true},
+		{"execute_sql", `{"sql":"SELECT 1"}`, "database", ReadOnly, "", false},
+		{"execute_sql", `{"sql":"DELETE FROM t"}`, "database", Destroy, "", false},
+		{"python", `{"code":"import shutil; shutil.rmtree('x')"}`, "shell", Destroy, "", false},
+		{"ExitWorktree", `{"discard_changes":true}`, "shell", Destroy, "", false},
+		{"get_weather", `{"city":"x"}`, "unknown", Mutate, "", false},
+		{"drop_database", `{}`, "unknown", Destroy, "", false},
+		{"my_runner", `{"command":"rm -rf data"}`, "shell", Destroy, "data", false},
+		{"", ``, "unknown", Mutate, "", false},
+	} {
+		a := Tool(tc.name, []byte(tc.args))
+		if a.Kind != tc.kind || a.Effect != tc.effect || strings.Join(a.Paths, ",") != tc.paths || a.External != tc.external {
+			t.Errorf("%s %s: %s %s %v external %v by %s, want %s %s %s %v", tc.name, tc.args, a.Kind, a.Effect, a.Paths, a.External, a.Rule, tc.kind, tc.effect, tc.paths, tc.external)
+		}
+		if strings.ContainsAny(a.Summary, "\n\r\x1b") || len(a.Summary) > 200 {
+			t.Errorf("%s: summary %q", tc.name, a.Summary)
+		}
+	}
+}
+
+func TestEdits(t *testing.T) {
+	a := Tool("Edit", []byte(`{"file_path":"a.go","old_string":"one\ntwo\nthree","new_string":"one\n2\n2.5\nthree","replace_all":true}`))
+	if len(a.Edits) != 1 || a.Edits[0].Lines != 3 || !a.Edits[0].Everywhere {
+		t.Errorf("%+v", a.Edits)
+	}
+	a = Tool("Write", []byte(`{"file_path":"a.go","content":"one\ntwo\n"}`))
+	if len(a.Edits) != 1 || a.Edits[0].Lines != 2 || !a.Edits[0].Whole {
+		t.Errorf("%+v", a.Edits)
+	}
+	a = Tool("apply_patch", []byte(`{"patch":"--- a/x.go\n+++ b/x.go\n@@\n-a\n+b\n+c\n"}`))
+	if len(a.Edits) != 1 || a.Edits[0].Path != "x.go" || a.Edits[0].Lines != 3 {
+		t.Errorf("%+v", a.Edits)
+	}
+	if r := Read("apply_patch <<'X'\n*** Begin Patch\n*** Update File: a.go\n-x\n+y\n*** End Patch\nX"); r.Effect != Mutate || !slices.Equal(r.Paths, []string{"a.go"}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{"a\nb": "a b", "\x1b[31mred": "[31mred", "a\u202eb": "a b", "  a   b  ": "a b"} {
+		if got := OneLine(in, 200); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	if got := OneLine(strings.Repeat("ä", 300), 200); len(got) > 200 || !strings.HasSuffix(got, "…") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func FuzzTool(f *testing.F) {
+	f.Add("Bash", []byte(`{"command":"ls"}`))
+	f.Add("apply_patch", []byte(`{"input":"*** Update File: a\n+x"}`))
+	f.Add("Edit", []byte(`{"edits":[{"path":"a"}]}`))
+	f.Fuzz(func(t *testing.T, name string, args []byte) {
+		a := Tool(name, args)
+		if a.Effect == "" || a.Kind == "" || len(a.Summary) > 200 {
+			t.Fatalf("%+v", a)
+		}
+		if !json.Valid(args) && len(strings.TrimSpace(string(args))) > 0 && !a.Effect.AtLeast(Opaque) {
+			t.Fatalf("unreadable arguments are %s", a.Effect)
+		}
+	})
+}
+
+func BenchmarkTool(b *testing.B) {
+	args := []byte(`{"command":"cd app && npm test 2>&1 | tail -5","description":"Run tests"}`)
+	for b.Loop() {
+		Tool("Bash", args)
+	}
+}
