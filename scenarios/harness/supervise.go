@@ -221,7 +221,7 @@ func (p *process) wait(ctx context.Context) (int, error) {
 }
 
 // poll is how often readiness is looked at.
-const poll = 15 * time.Millisecond
+const poll = 10 * time.Millisecond
 
 // ready waits until the process serves as r says.
 func (p *process) ready(ctx context.Context, r scenarios.Ready, limit time.Duration) error {
@@ -265,30 +265,25 @@ func (p *process) owns(ctx context.Context, addr string) (bool, error) {
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return false, fmt.Errorf("readiness of %s: %w", p.name, err)
 	}
-	pids, err := fixture.Listeners(addr)
-	if err != nil { // a system that does not say who listens
-		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil, nil
-	}
-	if len(pids) == 0 {
-		return false, nil
-	}
-	mine, err := fixture.Descendants(p.cmd.Process.Pid)
-	if err != nil {
-		return false, fmt.Errorf("readiness of %s: %w", p.name, err)
-	}
-	for _, pid := range pids {
-		if !slices.Contains(mine, pid) && !p.ended() {
-			// A child that was born between the two looks is ours after all.
-			if mine, err = fixture.Descendants(p.cmd.Process.Pid); err != nil || !slices.Contains(mine, pid) {
-				return false, fmt.Errorf("readiness of %s: process %d, not ours, listens on %s", p.name, pid, addr)
+	for try := 0; ; try++ {
+		mine, err := fixture.Descendants(p.cmd.Process.Pid)
+		if err != nil { // a system that does not say who listens
+			c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+			if err == nil {
+				c.Close()
 			}
+			return err == nil, nil
 		}
+		switch owner, err := fixture.Owner(addr, mine); {
+		case err != nil:
+			return false, fmt.Errorf("readiness of %s: %w", p.name, err)
+		case owner != fixture.Foreign:
+			return owner == fixture.Ours, nil
+		case try > 0 || p.ended():
+			return false, fmt.Errorf("readiness of %s: somebody else, not ours, listens on %s", p.name, addr)
+		}
+		// A child that was born between the two looks is ours after all: once more.
 	}
-	return true, nil
 }
 
 // tail is the end of the process's log, for error messages.
