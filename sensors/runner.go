@@ -90,7 +90,8 @@ func (r *Runner) Run(ctx context.Context, reqs []Request) []Reading {
 		}
 		if q.Sensor.Effects == spec.None {
 			wg.Go(func() {
-				reading, ok := r.flights.do(ctx, p.key, func(run context.Context) Reading { return r.queue(run, p, r.gate.enter(false)) })
+				own := *p // the run may outlast this caller
+				reading, ok := r.flights.do(ctx, p.key, func(run context.Context) Reading { return r.queue(run, &own, r.gate.enter(false)) })
 				if !ok {
 					reading = p.fail(r, ReasonTimeout, "stopped: "+ctx.Err().Error())
 				}
