@@ -202,7 +202,7 @@ func (r *Registry) approvalOf(d *definition, roots []string, by lemma.Answerer) 
 // yes. roots are the projects that user-level sensors may run in; a project's
 // file knows its own. A file with faults is an error that explains them.
 func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error) {
-	path, err := filepath.Abs(file)
+	path, root, err := locate(file, level)
 	if err != nil {
 		return nil, fmt.Errorf("approve %s: %w", file, err)
 	}
@@ -222,12 +222,7 @@ func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error)
 	if err != nil {
 		return nil, fmt.Errorf("approve %s: %w", file, err)
 	}
-	s := &source{path: path, level: level, good: reg}
-	if strings.HasPrefix(level, "project/") {
-		if s.root = filepath.Dir(path); filepath.Base(s.root) == ".gettier" {
-			s.root = filepath.Dir(s.root)
-		}
-	}
+	s := &source{path: path, level: level, root: root, good: reg}
 	r := &Registry{o: Options{StateDir: stateDir, Now: time.Now}, key: key, lock: l, sources: []*source{s}}
 	for _, root := range roots {
 		r.o.Projects = append(r.o.Projects, Project{Root: root})
@@ -246,6 +241,21 @@ func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error)
 		return nil, fmt.Errorf("approve %s: %w", file, err)
 	}
 	return names, nil
+}
+
+// locate names a registry file as a daemon will: a project's root has its links
+// resolved, the file's own are left alone.
+func locate(file, level string) (path, root string, err error) {
+	if path, err = filepath.Abs(file); err != nil || !strings.HasPrefix(level, "project/") {
+		return path, "", err
+	}
+	dir := filepath.Dir(path)
+	if filepath.Base(dir) != ".gettier" {
+		root, err = filepath.EvalSymlinks(dir)
+		return filepath.Join(root, filepath.Base(path)), root, err
+	}
+	root, err = filepath.EvalSymlinks(filepath.Dir(dir))
+	return filepath.Join(root, ".gettier", filepath.Base(path)), root, err
 }
 
 // Diff shows what an approval of id would change: lines of the approved

@@ -532,7 +532,11 @@ func TestApproveAllOffline(t *testing.T) {
 	h := newHouse(t)
 	script(t, h.root, "check.sh", "echo x 1")
 	h.write(h.project(), "sensors:\n"+sensor("a", "sh check.sh")+sensor("b", "true"))
-	names, err := ApproveAll(h.state, h.project(), "project/shop")
+	link := filepath.Join(filepath.Dir(h.root), "link")
+	if err := os.Symlink(h.root, link); err != nil {
+		t.Fatal(err)
+	}
+	names, err := ApproveAll(h.state, ProjectFile(link), "project/shop")
 	if err != nil || len(names) != 2 {
 		t.Fatal(names, err)
 	}

@@ -363,10 +363,15 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 			})
 		}
 	}
-	if reason != "" {
-		return p.fail(r, reason, detail)
+	if reason == "" {
+		return r.reading(p, &o)
 	}
-	return r.reading(p, &o)
+	hidden, _ := classes(s, r.o.Redact)([]byte(detail))
+	rd := p.fail(r, reason, string(hidden))
+	if reason == ReasonExit { // complete, so no secret is cut where no rule would know it
+		r.keep(&rd, o.evidence())
+	}
+	return rd
 }
 
 // decide says what an outcome means: a reason, or "" for evidence.
@@ -383,7 +388,11 @@ func decide(s *spec.Sensor, o *outcome) (reason, detail string) {
 	case o.signal != "":
 		return ReasonSignal, o.signal
 	case o.exit < 0 || !slices.Contains(s.ExitOK, o.exit):
-		return ReasonExit, fmt.Sprintf("exit code %d%s", o.exit, diagnostics(o))
+		detail := fmt.Sprintf("exit code %d", o.exit)
+		if s.Sensitivity != "secret" {
+			detail += diagnostics(o)
+		}
+		return ReasonExit, detail
 	case o.held:
 		return ReasonTimeout, "a child kept the output open"
 	}
@@ -423,26 +432,27 @@ func startReason(err error) (reason, detail string) {
 func (r *Runner) reading(p *prepared, o *outcome) Reading {
 	s := p.req.Sensor
 	raw := o.evidence()
-	values := r.o.Extract(s, raw, o.exit)
-	hide := classes(s, r.o.Redact)
-	output, hits := hide(raw)
-	rd := Reading{Sensor: s, Output: output, Hits: hits}
-	for _, v := range values {
+	rd := Reading{Sensor: s, Invocation: p.inv, Evidence: spec.Evidence{Sensor: s.ID, Invocation: p.inv.ID}}
+	for _, v := range r.o.Extract(s, raw, o.exit) {
 		rd.Evidence.Values = append(rd.Evidence.Values, hideValue(s, v, r.o.Redact))
 	}
-	if s.Sensitivity == "secret" { // presence only: the output itself is never kept
-		rd.Output = nil
-	} else {
-		sum := sha256.Sum256(output)
-		p.inv.OutputHash = hex.EncodeToString(sum[:])
-		p.inv.OutputBlob = p.inv.OutputHash
-		if len(hits) == 0 && len(r.o.OriginKey) > 0 {
-			mac := hmac.New(sha256.New, r.o.OriginKey)
-			mac.Write(raw)
-			p.inv.OriginMAC = hex.EncodeToString(mac.Sum(nil))
-		}
-	}
-	rd.Invocation = p.inv
-	rd.Evidence.Sensor, rd.Evidence.Invocation = s.ID, p.inv.ID
+	r.keep(&rd, raw)
 	return rd
+}
+
+// keep puts the redacted output and its hashes into a reading, for people and
+// for the record. Of a secret sensor nothing is kept.
+func (r *Runner) keep(rd *Reading, raw []byte) {
+	if rd.Sensor.Sensitivity == "secret" {
+		return
+	}
+	rd.Output, rd.Hits = classes(rd.Sensor, r.o.Redact)(raw)
+	sum := sha256.Sum256(rd.Output)
+	rd.Invocation.OutputHash = hex.EncodeToString(sum[:])
+	rd.Invocation.OutputBlob = rd.Invocation.OutputHash
+	if len(rd.Hits) == 0 && len(r.o.OriginKey) > 0 {
+		mac := hmac.New(sha256.New, r.o.OriginKey)
+		mac.Write(raw)
+		rd.Invocation.OriginMAC = hex.EncodeToString(mac.Sum(nil))
+	}
 }

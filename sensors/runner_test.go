@@ -118,8 +118,14 @@ func TestReasons(t *testing.T) {
 			if reason != tt.reason || failed != (tt.reason != "") || !strings.Contains(rd.Detail, tt.detail) {
 				t.Fatalf("reason %q (%s), want %q (%s)", reason, rd.Detail, tt.reason, tt.detail)
 			}
-			if failed && (len(rd.Evidence.Values) > 0 || rd.Output != nil || rd.Invocation.OutputHash != "") {
+			if failed && len(rd.Evidence.Values) > 0 {
 				t.Errorf("a run that failed has evidence: %+v", rd)
+			}
+			if failed && reason != ReasonExit && (rd.Output != nil || rd.Invocation.OutputHash != "") {
+				t.Errorf("output that may be cut is kept: %+v", rd)
+			}
+			if reason == ReasonExit && (string(rd.Output) != "limit 1m\n" || rd.Invocation.OutputBlob == "") {
+				t.Errorf("output for people: %q", rd.Output)
 			}
 			if failed && (rd.Invocation.ID == "" || rd.Invocation.StartedAt == "") {
 				t.Errorf("a failed run is not identified: %+v", rd.Invocation)
@@ -365,6 +371,20 @@ func TestSecretSensorsTellPresenceOnly(t *testing.T) {
 	}
 	if v := rd.Evidence.Values; len(v) != 2 || v[0].Text != "true" || v[1].Text != "false" || v[0].Type != spec.Bool {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestFailuresDoNotTellSecrets: what a failing program says is redacted like
+// any output, and of a secret sensor nothing is repeated.
+func TestFailuresDoNotTellSecrets(t *testing.T) {
+	for extra, want := range map[string]string{
+		"  redact: [env_values]\n": "exit code 1: bad DB_NAME=[redacted:env_value]",
+		"  sensitivity: secret\n":  "exit code 1",
+	} {
+		rd := runOne(t, testDir(t), `echo bad DB_NAME=swordfish >&2; exit 1`, extra, nil)
+		if rd.Detail != want || strings.Contains(fmt.Sprintf("%+v %s", rd, rd.Output), "swordfish") {
+			t.Errorf("%q, output %q", rd.Detail, rd.Output)
+		}
 	}
 }
 

@@ -171,6 +171,24 @@ func TestHashIgnoresLooks(t *testing.T) {
 	}
 }
 
+// TestLineEnds: a mark in front and Windows line ends are no change either.
+func TestLineEnds(t *testing.T) {
+	text := "version: 1\nsensors:\n  - id: a\n    command: ls -l\n    description: >\n      two\n      lines\n    extract:\n      - x\n"
+	a, _ := Parse("f", "user", []byte(text))
+	b, problems := Parse("f", "user", []byte("\ufeff"+strings.ReplaceAll(text, "\n", "\r\n")))
+	if b == nil {
+		t.Fatal(problems)
+	}
+	if a.Hash != b.Hash {
+		x, _ := Definition(a.Sensors[0])
+		y, _ := Definition(b.Sensors[0])
+		t.Errorf("%s\n%s", x, y)
+	}
+	if _, problems := Parse("f", "user", []byte(strings.ReplaceAll(text, "\n", "\r\n")+"bad: 1\r\n")); len(problems) != 1 || problems[0].Line != 10 {
+		t.Errorf("%v", problems)
+	}
+}
+
 func TestChecksSeeOnlySoundSensors(t *testing.T) {
 	called := 0
 	check := func(s *Sensor) []Problem {

@@ -63,6 +63,7 @@ func (r *reader) warn(p Pos, what, hint string) {
 // document parses YAML into the root mapping of its single document, or
 // reports why not.
 func (r *reader) document(data []byte) (root ast.Node, ok bool) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors put a mark in front
 	switch {
 	case len(data) > MaxFileBytes:
 		r.fault(Pos{1, 1}, fmt.Sprintf("the file is larger than %d bytes", MaxFileBytes), "split it, or keep data out of it")
