@@ -299,7 +299,11 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("version: 1\nupstreams: {a: {base_url: 'http://x', headers: {A: b}}}\nprojects:\n- {name: a, root: /tmp}\n"))
 	f.Add([]byte("version: 1\ngate: &x {<<: *x}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		start := time.Now()
 		c, _, err := Parse("f", data, nil, nil)
+		if took := time.Since(start); took > 10*time.Second {
+			t.Fatalf("%q took %v", data, took)
+		}
 		if err != nil {
 			var ps Problems
 			if !errors.As(err, &ps) {
