@@ -11,6 +11,7 @@ import (
 	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
 	"github.com/go-json-experiment/json/jsontext"
+	"go.etcd.io/bbolt"
 )
 
 const (
@@ -123,7 +124,32 @@ func (l *Ledger) prepare(drafts []Draft) (*group, error) {
 			}
 		}
 	}
+	if err := l.haveBlobs(g); err != nil {
+		return nil, err
+	}
 	return g, nil
+}
+
+// haveBlobs refuses a group that names a blob which neither comes with it nor is
+// stored: the entry would stand on the chain for ever, and its bytes nowhere.
+func (l *Ledger) haveBlobs(g *group) error {
+	for _, it := range g.items {
+		for _, sum := range blobRefs(it.body) {
+			if slices.ContainsFunc(g.blobs, func(p packed) bool { return p.sum == sum }) {
+				continue
+			}
+			err := l.view(func(tx *bbolt.Tx) error {
+				if newTxState(tx).get(bBlobs, sum[:]) == nil {
+					return fmt.Errorf("append %s: %w: it names blob %x, which is not stored", it.kind, ErrDraft, sum)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ready turns a body into canonical bytes and back into the value that the fold
@@ -217,6 +243,7 @@ func (b *inbox) take(keep func(*group) bool) (batch []*group, ended bool) {
 	b.queue = slices.Delete(b.queue, 0, n)
 	return batch, b.closed && n == 0 && len(b.queue) == 0
 }
+
 // redactMin is the shortest text that can hold a secret worth the name.
 const redactMin = 8
 

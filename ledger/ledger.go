@@ -55,7 +55,7 @@ type Options struct {
 	Redact         func([]byte) ([]byte, []Hit) // last door before a body's text is written; safe for concurrent use; nil = none
 	MmapSize       int                          // bytes mapped at open; DefaultMmapSize when 0
 	LockWait       time.Duration                // how long to wait for another process; DefaultLockWait when 0
-	ReadOnly       bool                         // no writer, nothing appended; a shared lock
+	ReadOnly       bool                         // no writer, nothing appended, a shared lock; what the end holds is left to Verify
 	PublicKey      ed25519.PublicKey            // ReadOnly without Key: whose log it must be; the file's own when nil
 }
 
@@ -120,13 +120,15 @@ func (l *Ledger) Close() error {
 		if l.done != nil {
 			<-l.done
 		}
-		l.broadcast()
 		if !l.opt.ReadOnly {
 			l.closeErr = l.finish()
 		}
 		if err := l.db.Close(); l.closeErr == nil {
 			l.closeErr = err
 		}
+		// Only now: a watcher that wakes earlier would find an open file, nothing
+		// new in it, and wait for a commit that never comes.
+		l.broadcast()
 	})
 	return l.closeErr
 }

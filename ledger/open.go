@@ -166,14 +166,18 @@ func (l *Ledger) start(outside *chain.Checkpoint) error {
 		meta := tx.Bucket(bucketNames[bMeta])
 		closed, _ := fromU64(meta.Get(metaClosed))
 		clean = meta.Get(metaDirty) == nil
-		if closed > size {
+		if closed > size && !l.opt.ReadOnly {
 			return fmt.Errorf("%w: closed with %d entries, %d are left", ErrDamaged, closed, size)
 		}
 		if from = closed; clean {
 			from = max(size, tailClean) - tailClean
 		}
 		if err := l.load(tx, size); err != nil {
-			return err
+			if !l.opt.ReadOnly {
+				return err
+			}
+			// Whoever reads a damaged log wants Verify's report, not this refusal.
+			l.tip.Store(&tip{head: Head{Size: size, Origin: chain.Origin(l.pub)}})
 		}
 		if err := checkOutside(tx, outside, size); err != nil {
 			return err
@@ -187,14 +191,14 @@ func (l *Ledger) start(outside *chain.Checkpoint) error {
 	if err != nil {
 		return err
 	}
+	if l.opt.ReadOnly {
+		return nil
+	}
 	if err := l.checkTail(from, size); err != nil {
 		return err
 	}
 	if outside != nil {
 		l.w.copied = outside.Size
-	}
-	if l.opt.ReadOnly {
-		return nil
 	}
 	if oldFold {
 		if _, err := l.rebuild(context.Background()); err != nil {
