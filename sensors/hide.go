@@ -3,6 +3,9 @@ package sensors
 import (
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"gettier.dev/gettierd/ledger/redact"
 	"gettier.dev/gettierd/sensors/spec"
@@ -108,4 +111,38 @@ func envValue(s *spec.Sensor, key string) bool {
 		names = append(names, x.KV, x.Line)
 	}
 	return slices.ContainsFunc(names, func(n string) bool { return envName.MatchString(n) && !slices.Contains(s.RedactAllow, n) })
+}
+
+// oneLine makes foreign text fit for one line: no control or invisible
+// characters, runs of blanks as one, at most n bytes and whole characters.
+func oneLine(s string, n int) string {
+	var b strings.Builder
+	blank := false
+	for _, c := range s {
+		if c == utf8.RuneError || unicode.IsControl(c) || unicode.IsSpace(c) {
+			blank = b.Len() > 0
+			continue
+		}
+		if unicode.Is(unicode.Cf, c) {
+			continue
+		}
+		if blank {
+			b.WriteByte(' ')
+			blank = false
+		}
+		b.WriteRune(c)
+		if b.Len() > 4*n {
+			break
+		}
+	}
+	out := b.String()
+	if len(out) <= n {
+		return out
+	}
+	const more = "…"
+	cut := n - len(more)
+	for cut > 0 && !utf8.RuneStart(out[cut]) {
+		cut--
+	}
+	return out[:cut] + more
 }

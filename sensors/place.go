@@ -1,12 +1,18 @@
 package sensors
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"gettier.dev/gettierd/sensors/spec"
 )
@@ -143,4 +149,256 @@ func lookPath(name, path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", name, fs.ErrPermission)
 	}
 	return "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+}
+
+// asData lists programs that only read the files they are given. What such a
+// file says is what the sensor measures, so it is not pinned; for every other
+// program a file among its arguments may be code.
+var asData = map[string]bool{
+	"cat": true, "grep": true, "egrep": true, "fgrep": true, "head": true, "tail": true, "wc": true, "cut": true, "sort": true,
+	"uniq": true, "stat": true, "ls": true, "sha256sum": true, "sha1sum": true, "md5sum": true, "cksum": true, "test": true,
+	"file": true, "diff": true, "cmp": true, "readlink": true, "realpath": true, "du": true, "od": true, "strings": true, "jq": true,
+}
+
+// steering lists, by program, the files of its working directory that decide
+// what it runs though no argument names them. A trailing pattern is a glob.
+var steering = map[string][]string{
+	"make": {"GNUmakefile", "makefile", "Makefile"}, "gmake": {"GNUmakefile", "makefile", "Makefile"},
+	"npm": nodeFiles, "npx": nodeFiles, "pnpm": nodeFiles, "yarn": nodeFiles, "bun": nodeFiles, "bunx": nodeFiles,
+	"go": {"go.mod", "go.work", "*.go"}, "cargo": {"Cargo.toml", "build.rs", ".cargo/config.toml"}, "just": {"justfile", "Justfile"},
+	"rake": {"Rakefile", "Gemfile"}, "bundle": {"Gemfile"},
+	"python": {"*.py"}, "python3": {"*.py"},
+}
+
+var nodeFiles = []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", "pnpm-workspace.yaml"}
+
+// maxPins bounds how many files one sensor may depend on.
+const maxPins = 200
+
+// place is where a sensor would run.
+type place struct {
+	root string // the project, or the worktree that stands for it; "" for host
+	dir  string // working directory
+}
+
+// files finds what a sensor runs, or is steered by, among files that an agent
+// could write: those below the project and those named relative to the
+// working directory.
+func files(s *spec.Sensor, at place) ([]string, error) {
+	if len(s.Argv) == 0 {
+		return nil, nil
+	}
+	program := filepath.Base(s.Argv[0].Text)
+	found := map[string]bool{}
+	add := func(path string) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			found[path] = true
+		}
+	}
+	for i, w := range s.Argv {
+		text, literal := literal(w)
+		switch {
+		case !literal || text == "":
+		case i == 0 && !strings.Contains(text, "/"):
+			if path := cleanPath(os.Getenv("PATH")); offers(path, at.root) {
+				if p, err := lookPath(text, path); err == nil && below(at.root, p) {
+					add(p)
+				}
+			}
+		case i > 0 && asData[program]:
+		case filepath.IsAbs(text):
+			if below(at.root, text) {
+				add(filepath.Clean(text))
+			}
+		case at.dir != "":
+			add(filepath.Join(at.dir, text))
+			if strings.HasPrefix(program, "python") && strings.HasSuffix(text, ".py") {
+				glob(filepath.Join(at.dir, filepath.Dir(text)), "*.py", add) // importable beside the script
+			}
+			if _, val, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") && val != "" && !filepath.IsAbs(val) {
+				add(filepath.Join(at.dir, val)) // --require=./x
+			}
+		}
+	}
+	if at.dir != "" && at.root != "" {
+		for _, pattern := range steering[program] {
+			if strings.HasPrefix(program, "python") && !module(s) {
+				continue
+			}
+			glob(at.dir, pattern, add)
+		}
+	}
+	out := make([]string, 0, len(found))
+	for p := range found {
+		out = append(out, p)
+	}
+	if len(out) > maxPins {
+		return nil, fmt.Errorf("more than %d files of the project decide what it runs", maxPins)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// offers reports whether some directory of path lies below root, as
+// node_modules/.bin may.
+func offers(path, root string) bool {
+	return root != "" && slices.ContainsFunc(filepath.SplitList(path), func(d string) bool { return below(root, d) })
+}
+
+// module reports whether a Python command runs a module, found first in the
+// working directory.
+func module(s *spec.Sensor) bool {
+	return slices.ContainsFunc(s.Argv[1:], func(w spec.Word) bool { return w.Text == "-m" })
+}
+
+func glob(dir, pattern string, add func(string)) {
+	if !strings.Contains(pattern, "*") {
+		add(filepath.Join(dir, pattern))
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if ok, _ := filepath.Match(pattern, e.Name()); ok {
+			add(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+func literal(w spec.Word) (string, bool) {
+	var b strings.Builder
+	for _, p := range w.Parts {
+		if p.Param != "" {
+			return "", false
+		}
+		b.WriteString(p.Literal)
+	}
+	return b.String(), true
+}
+
+// below reports whether path lies inside root, by name.
+func below(root, path string) bool {
+	if root == "" {
+		return false
+	}
+	rel, err := filepath.Rel(root, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// pinned hashes what a sensor depends on at a place. project is the registered
+// root under which the pins are kept.
+func (h *hashes) pinned(s *spec.Sensor, at place, project string) ([]Pin, error) {
+	paths, err := files(s, at)
+	if err != nil {
+		return nil, err
+	}
+	var pins []Pin
+	for _, p := range paths {
+		sum, err := h.of(p)
+		if err != nil {
+			return nil, err
+		}
+		pin := Pin{Path: p, SHA256: sum}
+		if below(at.root, p) {
+			rel, err := filepath.Rel(at.root, p)
+			if err != nil {
+				return nil, fmt.Errorf("name script: %w", err)
+			}
+			pin.Root, pin.Path = project, rel
+		}
+		pins = append(pins, pin)
+	}
+	return pins, nil
+}
+
+// drift compares what is there now with what was approved, and says what
+// changed, or "".
+func drift(now, approved []Pin, project string) string {
+	find := func(p Pin, in []Pin) (Pin, bool) {
+		i := slices.IndexFunc(in, func(o Pin) bool { return o.Root == p.Root && o.Path == p.Path })
+		if i < 0 {
+			return Pin{}, false
+		}
+		return in[i], true
+	}
+	for _, p := range now {
+		switch was, ok := find(p, approved); {
+		case !ok:
+			return p.Path + " is new since the approval"
+		case was.SHA256 != p.SHA256:
+			return p.Path + " changed since the approval"
+		}
+	}
+	for _, p := range approved {
+		if p.Root != project || project == "" {
+			continue // of another project, or of where the sensor stands without one
+		}
+		if _, ok := find(p, now); !ok {
+			return p.Path + " is gone since the approval"
+		}
+	}
+	return ""
+}
+
+// hashes remembers SHA-256 sums by what identifies a file's content without
+// reading it.
+type hashes struct {
+	mu   sync.Mutex
+	sums map[string]hashed
+}
+
+type hashed struct {
+	id  string
+	sum string
+}
+
+// settled is how old a file must be before its sum is remembered.
+const settled = 2 * time.Second
+
+// maxHashed is the largest file that is pinned.
+const maxHashed = 256 << 20
+
+func (h *hashes) of(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		h.mu.Lock()
+		c, ok := h.sums[path]
+		h.mu.Unlock()
+		if ok && c.id == identity(info) {
+			return c.sum, nil
+		}
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return "", fmt.Errorf("hash script: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("hash script: %w", err)
+	}
+	id := identity(info)
+	if info.Size() > maxHashed {
+		return "", fmt.Errorf("hash script: %s: %w", path, errTooLarge)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("hash script: %w", err)
+	}
+	after, err := f.Stat()
+	if err != nil || identity(after) != id {
+		return "", errors.Join(errors.New("hash script: it changed while it was read"), err)
+	}
+	out := hex.EncodeToString(sum.Sum(nil))
+	if time.Since(info.ModTime()) < settled {
+		return out, nil // a second write within the clock's tick would look the same
+	}
+	h.mu.Lock()
+	if h.sums == nil || len(h.sums) > 10000 {
+		h.sums = map[string]hashed{}
+	}
+	h.sums[path] = hashed{id, out}
+	h.mu.Unlock()
+	return out, nil
 }

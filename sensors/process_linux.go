@@ -2,6 +2,8 @@ package sensors
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -37,4 +39,13 @@ func watchExit(cmd *exec.Cmd) (gone <-chan struct{}, reap func() error) {
 		}
 	}()
 	return done, cmd.Wait
+}
+
+// identity changes whenever a file's content may have changed. The change time
+// counts too: unlike the modification time, no program can set it back.
+func identity(info fs.FileInfo) string {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprint(st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim)
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }

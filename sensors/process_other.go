@@ -3,6 +3,8 @@
 package sensors
 
 import (
+	"fmt"
+	"io/fs"
 	"os/exec"
 	"syscall"
 )
@@ -24,4 +26,9 @@ func watchExit(cmd *exec.Cmd) (gone <-chan struct{}, reap func() error) {
 		close(done)
 	}()
 	return done, func() error { return err }
+}
+
+// identity changes whenever a file's content may have changed.
+func identity(info fs.FileInfo) string {
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }

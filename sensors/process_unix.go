@@ -3,6 +3,7 @@
 package sensors
 
 import (
+	"errors"
 	"os"
 	"os/user"
 	"strconv"
@@ -54,4 +55,16 @@ func signalName(st *os.ProcessState) string {
 		return ws.Signal().String()
 	}
 	return ""
+}
+
+const nonblock = syscall.O_NONBLOCK
+
+// flock waits for the exclusive advisory lock of f; closing f gives it back.
+func flock(f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
 }
