@@ -18,7 +18,8 @@ type Event struct {
 // refused, since clients disagree on whether it ends a line.
 type Splitter struct {
 	buf  []byte // not yet returned
-	scan int    // start of the first line that has not been looked at
+	line int    // start of the first line that is not complete
+	scan int    // how far that line has been searched for its end
 }
 
 // maxEvent bounds one event, in bytes: a whole answer may come as one.
@@ -35,8 +36,9 @@ func (s *Splitter) Feed(b []byte) ([]Event, error) {
 		if n < 0 {
 			break
 		}
-		line := s.buf[s.scan : s.scan+n]
+		line := s.buf[s.line : s.scan+n]
 		s.scan += n + 1
+		s.line = s.scan
 		if len(line) > 0 && line[len(line)-1] == '\r' {
 			line = line[:len(line)-1]
 		}
@@ -51,6 +53,7 @@ func (s *Splitter) Feed(b []byte) ([]Event, error) {
 		out = append(out, e)
 		start = s.scan
 	}
+	s.scan = len(s.buf)
 	s.drop(start)
 	if len(s.buf) > maxEvent {
 		return out, Unreadablef("an event of more than %d bytes", maxEvent)
@@ -61,6 +64,7 @@ func (s *Splitter) Feed(b []byte) ([]Event, error) {
 // drop forgets what has been returned.
 func (s *Splitter) drop(n int) {
 	s.buf = s.buf[:copy(s.buf, s.buf[n:])]
+	s.line -= n
 	s.scan -= n
 }
 

@@ -141,6 +141,11 @@ func TestReshapedEntryKeepsItsBlock(t *testing.T) {
 	}
 }
 
+func TestSplicesOfMadeUpConversations(t *testing.T) {
+	wiretest.Generated(t, Adapter{}, []string{"user", "user", "assistant", "system"},
+		[]string{`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"r"}]}`, `{"type":"tool_use","id":"t","name":"n","input":{"a": 1}}`, `{"type":"thinking","thinking":"t","signature":"s"}`, `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`})
+}
+
 func TestWhereABlockStands(t *testing.T) {
 	const ours = `{"type":"text","text":"B"}`
 	for _, c := range []struct{ name, messages, want string }{

@@ -97,6 +97,11 @@ func TestBlocksAreStickyInRecordedSessions(t *testing.T) {
 	}
 }
 
+func TestSplicesOfMadeUpConversations(t *testing.T) {
+	wiretest.Generated(t, Adapter{}, []string{"user", "user", "assistant", "system", "tool", "developer"},
+		[]string{`{"type":"image_url","image_url":{"url":"u"}}`, `{"type":"refusal","refusal":"r"}`})
+}
+
 func TestWhereABlockStands(t *testing.T) {
 	const part, item = `{"type":"text","text":"B"}`, `{"role":"user","content":"B"}`
 	for _, c := range []struct {

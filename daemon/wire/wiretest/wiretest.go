@@ -92,6 +92,18 @@ func Requests(t *testing.T, a wire.Adapter, body []byte) {
 // Spliced checks one splice: nothing else changes, and Strip takes it back.
 func Spliced(t *testing.T, a wire.Adapter, r *wire.Request, blocks []wire.Block) {
 	t.Helper()
+	spliced(t, a, r, blocks)
+}
+
+// failer is a test or a property under test.
+type failer interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func spliced(t failer, a wire.Adapter, r *wire.Request, blocks []wire.Block) {
+	t.Helper()
 	before := bytes.Clone(r.Body)
 	got, err := a.Splice(r, blocks)
 	if err != nil {
