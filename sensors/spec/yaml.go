@@ -209,7 +209,7 @@ func unwieldy(data []byte) (Pos, string) {
 // maxKeys bounds one mapping, maxEntries the lines and the commas of a file.
 const (
 	maxKeys    = 2000
-	maxEntries = 50_000
+	maxEntries = 20_000
 )
 
 // templateHint looks for an unquoted {{name}} on the faulty line, the most
