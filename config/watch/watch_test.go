@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -175,15 +177,25 @@ func TestPartialWritesAreNotReported(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a")
 		w := New(Options{PollOnly: true, Poll: time.Second, Gap: 100 * time.Millisecond})
 		w.Set(path)
-		var got []string
+		var mu sync.Mutex
+		var all []string
+		reported := func() []string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			done <- w.Run(ctx, func(c Content) { got = append(got, string(c.Data)) })
+			done <- w.Run(ctx, func(c Content) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, string(c.Data))
+			})
 		}()
 		time.Sleep(500 * time.Millisecond) // synthetic; the missing file has been told
-		synctest.Wait()
-		if len(got) != 1 || got[0] != "" {
+		if got := reported(); len(got) != 1 || got[0] != "" {
 			t.Fatalf("at first: %q", got)
 		}
 		// From 0.99 s on the file grows before every look.
@@ -194,13 +206,11 @@ func TestPartialWritesAreNotReported(t *testing.T) {
 			write(t, path, text)
 			time.Sleep(100 * time.Millisecond)
 		}
-		synctest.Wait()
-		if len(got) != 1 {
+		if got := reported(); len(got) != 1 {
 			t.Fatalf("a growing file was reported: %q", got)
 		}
 		time.Sleep(300 * time.Millisecond)
-		synctest.Wait()
-		if len(got) != 2 || got[1] != "01234567" {
+		if got := reported(); len(got) != 2 || got[1] != "01234567" {
 			t.Fatalf("in the end: %q", got)
 		}
 		// Touched, with the same content: no news.
@@ -208,8 +218,7 @@ func TestPartialWritesAreNotReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if len(got) != 2 {
+		if got := reported(); len(got) != 2 {
 			t.Fatalf("a touch was reported: %q", got)
 		}
 		cancel()
