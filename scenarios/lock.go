@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -38,6 +40,18 @@ func Lock(fsys fs.FS) (text, sum string, err error) {
 	text = b.String()
 	h := sha256.Sum256([]byte(text))
 	return text, hex.EncodeToString(h[:]), nil
+}
+
+// Freeze writes dir's LOCK anew, once its files are as they are meant.
+func Freeze(dir string) error {
+	text, _, err := Lock(os.DirFS(dir))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "LOCK"), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write LOCK: %w", err)
+	}
+	return nil
 }
 
 // lockDifference names the first file in which two LOCK texts differ, "" for none.

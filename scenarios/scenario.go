@@ -157,7 +157,10 @@ func Load(fsys fs.FS) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := fs.ReadFile(fsys, "LOCK")
+	want, err := readCapped(fsys, "LOCK", maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s has none yet", ErrLock, s.ID)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read LOCK of %s: %w", s.ID, err)
 	}
@@ -173,7 +176,7 @@ func Load(fsys fs.FS) (*Scenario, error) {
 }
 
 // ErrLock marks a scenario whose files are not those that LOCK froze.
-var ErrLock = errors.New("scenario differs from its LOCK")
+var ErrLock = errors.New("scenario is not as its LOCK froze it")
 
 func load(fsys fs.FS) (*Scenario, error) {
 	data, err := readCapped(fsys, "scenario.yaml", maxFileBytes)

@@ -6,27 +6,29 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/goccy/go-yaml"
 )
 
 var update = flag.Bool("update", false, "freeze the embedded scenarios anew")
 
 func TestLocks(t *testing.T) {
 	for _, d := range dirs {
-		got, _, err := Lock(os.DirFS(d))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(d, "LOCK")
 		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			if err := Freeze(d); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		want, err := os.ReadFile(file)
+		got, _, err := Lock(os.DirFS(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(d, "LOCK"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +114,35 @@ func TestLayOut(t *testing.T) {
 	}
 }
 
+// TestCompose: each compose file is YAML, names an image and starts the programs
+// that scenario.yaml starts. Whether an engine runs it is not asked here.
+func TestCompose(t *testing.T) {
+	for _, d := range dirs {
+		s, err := LoadDir(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(d, "compose.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c struct {
+			Services map[string]struct {
+				Image   string   `yaml:"image"`
+				Command []string `yaml:"command"`
+			} `yaml:"services"`
+		}
+		if err := yaml.Unmarshal(data, &c); err != nil {
+			t.Fatalf("%s: %v", d, err)
+		}
+		for _, p := range s.Processes {
+			if got := c.Services[p.Name]; got.Image == "" || !slices.Contains(got.Command, p.Argv[2]) {
+				t.Errorf("%s: service %s: %+v, want one that starts %s", d, p.Name, got, p.Argv[2])
+			}
+		}
+	}
+}
+
 // copyOf gives a scenario's files to tamper with.
 func copyOf(t *testing.T, dir string) fstest.MapFS {
 	t.Helper()
@@ -141,6 +172,11 @@ func TestTampering(t *testing.T) {
 	m["fixture/extra"] = &fstest.MapFile{Data: []byte("x")}
 	if _, err := Load(m); !errors.Is(err, ErrLock) || !strings.Contains(err.Error(), "fixture/extra is new") {
 		t.Errorf("a new file: %v", err)
+	}
+	m = copyOf(t, "gtr008")
+	delete(m, "LOCK")
+	if _, err := Load(m); !errors.Is(err, ErrLock) || !strings.Contains(err.Error(), "none yet") {
+		t.Errorf("no LOCK: %v", err)
 	}
 	m = copyOf(t, "gtr008")
 	m["link"] = &fstest.MapFile{Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}
@@ -197,4 +233,25 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("accepted %+v", s)
 		}
 	})
+}
+
+// TestFreeze: a directory of one's own loads once it is frozen.
+func TestFreeze(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("gtr016")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ticket.md"), []byte("# Another ticket\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadDir(dir); !errors.Is(err, ErrLock) {
+		t.Fatalf("an edited scenario: %v", err)
+	}
+	if err := Freeze(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := LoadDir(dir)
+	if err != nil || s.Ticket != "# Another ticket" {
+		t.Errorf("%+v, %v", s, err)
+	}
 }

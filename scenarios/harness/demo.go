@@ -68,11 +68,11 @@ func Demo(ctx context.Context, o DemoOptions) ([]Result, error) {
 	}
 	say("")
 	for _, r := range rows {
-		say("%-44s acceptance test %s, what customers see %s", o.Clean(r.Line()), r.Accept, r.Probe)
+		say("%s", o.Clean(r.Line()))
+		say("  acceptance test: %s   what users meet: %s", r.Accept, r.Probe)
 	}
 	say("")
-	say("Both agents saw the acceptance test pass only if it says so above; the probe tells who was right.")
-	say("Your own agent: start the daemon with `gettier up`, register a project with `gettier project add .`, and set")
+	say("To put your own agent behind the gate: gettier up, gettier project add DIR, and in the agent's environment")
 	say("  OPENAI_BASE_URL=http://127.0.0.1:11435/v1   or   ANTHROPIC_BASE_URL=http://127.0.0.1:11435")
 	for _, r := range rows {
 		if r.Score == ScoreInfra {

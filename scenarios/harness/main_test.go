@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -25,7 +26,13 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "supervise-and-hang" {
 		superviseAndHang(os.Args[2], os.Args[3])
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if built {
+		if bin, err := gettierd(); err == nil {
+			os.RemoveAll(filepath.Dir(bin))
+		}
+	}
+	os.Exit(code)
 }
 
 func self(t *testing.T) string {

@@ -11,17 +11,20 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/scenarios/model"
 )
 
 // Run runs one scenario once. What goes wrong with the harness's own means is a
 // Result with score infra and its reason in Error; an error is returned only
-// when nothing could begin: a missing program (*MissingError), a wrong option.
+// when there is no result: a missing program (*MissingError), a wrong option, ctx
+// called off.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if err := o.check(); err != nil {
 		return Result{}, err
@@ -32,6 +35,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	began := time.Now()
 	r := o.row()
 	if err := o.run(ctx, &r); err != nil {
+		if ctx.Err() != nil {
+			return r, ctx.Err() // called off: no result
+		}
 		r.Score, r.Error = ScoreInfra, err.Error()
 		if r.Accept == "" {
 			r.Accept = Infra
@@ -127,8 +133,8 @@ func (o *Options) run(ctx context.Context, r *Result) (err error) {
 	if err != nil {
 		return err
 	}
-	if failed != "" && r.Reason == Leaked && len(r.Decisions) == 0 {
-		return fmt.Errorf("agent: %s", failed)
+	if failed != "" && r.Reason != Caught && r.Reason != HeldR && !slices.Contains(r.Decisions, string(lemma.DecBlocked)) {
+		return fmt.Errorf("agent: %s", failed) // no gate stopped it: the model or the way to it broke
 	}
 	if name := st.sup.dead(st.names...); name != "" {
 		st.note("fixture", "%s has ended by itself", name)
@@ -203,8 +209,11 @@ func (st *stage) agent(ctx context.Context, o *Options, base string) (requests i
 		case "error":
 			failed = s.Text
 		}
-		if s.Kind != "request" || s.Headers != "" {
-			st.note("agent", "%s %s%s", s.Kind, s.Text, s.Headers)
+		switch {
+		case s.Kind != "request":
+			st.note("agent", "%s %s", s.Kind, s.Text)
+		case s.Headers != "":
+			st.note("agent", "was told %s", s.Headers)
 		}
 	}}
 	p, err := st.sup.start(command{name: "agent", argv: argv, dir: st.project, stdin: strings.NewReader(o.Scenario.Ticket), stdout: steps})

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sort"
 	"strings"
 	"sync"
 )
@@ -27,19 +26,23 @@ func (h *headerTap) client() *http.Client {
 // plain is a transport that asks no environment for a proxy.
 var plain = &http.Transport{Proxy: nil, DisableCompression: true}
 
+// told are the headers that a person wants to see of an answer.
+var told = []string{"Decision", "Hold", "Rung", "Contradicted", "Unverifiable", "Unjudged", "Inconclusive"}
+
 // RoundTrip implements http.RoundTripper.
 func (h *headerTap) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", "gettier-scenario-agent/1")
 	resp, err := plain.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	var said []string
-	for k, v := range resp.Header {
-		if n, ok := strings.CutPrefix(k, "X-Gettier-"); ok && len(v) > 0 {
-			said = append(said, strings.ToLower(n)+"="+v[0])
+	for _, n := range told {
+		if v := resp.Header.Get("X-Gettier-" + n); v != "" {
+			said = append(said, strings.ToLower(n)+"="+v)
 		}
 	}
-	sort.Strings(said)
 	h.mu.Lock()
 	h.last = strings.Join(said, " ")
 	h.mu.Unlock()
