@@ -116,3 +116,15 @@ func BenchmarkPromptClass(b *testing.B) {
 		PromptClass(text, true)
 	}
 }
+
+func TestCallClass(t *testing.T) {
+	for cmd, want := range map[string]lemma.Class{
+		"ls": lemma.Explore, "touch a.js": lemma.Edit, "npm test": lemma.Edit, "npm install x": lemma.Change, "npm run build": lemma.Edit, "go test ./...": lemma.Edit, "go get x": lemma.Change, "git commit -m x": lemma.Edit,
+		"git push": lemma.Change, "sudo touch a": lemma.Change, "kubectl apply -f x.yaml": lemma.Change, "docker compose up -d": lemma.Change, "systemctl restart nginx": lemma.Change, "psql -c 'INSERT INTO t VALUES (1)'": lemma.Change,
+		"ssh web touch a": lemma.Change, "curl -X POST x": lemma.Change, "$X": lemma.Change, "rm -rf data": lemma.Destructive, "sed -i s/a/b/ nginx.conf": lemma.Change, "echo x > .env": lemma.Change, "prisma migrate deploy": lemma.Change,
+	} {
+		if got := CallClass(shell.Action{Kind: "shell", Effect: shell.Read(cmd).Effect, Paths: shell.Read(cmd).Paths, Shell: shell.Read(cmd)}); got != want {
+			t.Errorf("%q: %s, want %s", cmd, got, want)
+		}
+	}
+}

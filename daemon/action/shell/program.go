@@ -18,48 +18,48 @@ type classifier func(w *walker, c call) ruling
 // classifierOf finds the family that rules on a program. A new family is a new
 // file and one case here. It is a function, not a table, because families lead
 // back here through what they run.
-func classifierOf(name string) classifier {
+func classifierOf(name string) (f classifier, known bool) {
 	if plainReaders[name] {
-		return plainReader
+		return plainReader, true
 	}
 	if _, ok := withOptions[name]; ok {
-		return optionReader
+		return optionReader, true
 	}
 	switch name {
 	case "uniq":
-		return uniq
+		return uniq, true
 	case "sed", "gsed":
-		return sed
+		return sed, true
 	case "awk", "gawk", "mawk", "nawk":
-		return awk
+		return awk, true
 	case "curl", "wget", "http", "https", "xh", "httpie":
-		return http
+		return http, true
 	case "rm", "gunlink", "unlink", "rmdir", "srm", "trash", "del", "erase", "rd":
-		return remove
+		return remove, true
 	case "cp", "mv", "ln", "install", "rsync", "scp", "sftp", "rclone", "touch", "mkdir", "tee", "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr", "mkfifo", "mknod", "patch", "split", "csplit", "tar", "zip", "unzip", "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz", "7z", "cpio", "truncate", "shred", "dd":
-		return files
+		return files, true
 	case "mkfs", "mkfs.ext4", "mkfs.ext3", "mkfs.ext2", "mkfs.xfs", "mkfs.btrfs", "mkfs.vfat", "mkfs.fat", "mkfs.ntfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "sgdisk", "fdisk", "sfdisk", "cfdisk", "parted", "gdisk", "diskpart", "format", "hdparm", "cryptsetup", "pvremove", "vgremove", "lvremove", "zpool", "zfs", "mdadm", "dmsetup", "nvme", "diskutil":
-		return disk
+		return disk, true
 	case "kill", "killall", "pkill", "skill", "reboot", "shutdown", "halt", "poweroff", "init", "telinit", "crontab", "userdel", "groupdel", "deluser", "delgroup", "usermod", "useradd", "passwd", "iptables", "ip6tables", "nft", "ufw", "firewall-cmd", "swapoff", "umount", "mount", "modprobe", "rmmod", "insmod", "at", "batch":
-		return system
+		return system, true
 	case "python", "pypy", "node", "deno", "bun", "perl", "ruby", "php", "lua", "osascript", "powershell", "pwsh", "cmd", "tclsh", "Rscript", "groovy", "jshell", "ts-node", "tsx", "irb", "ipython":
-		return interpreter
+		return interpreter, true
 	case "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "duckdb", "clickhouse-client", "mongosh", "mongo", "redis-cli", "valkey-cli", "cqlsh", "snowsql", "bq", "cockroach", "sqlplus":
-		return database
+		return database, true
 	case "git", "hub":
-		return git
+		return git, true
 	case ".", "source":
-		return sourced
+		return sourced, true
 	case "apply_patch", "applypatch":
-		return patchCommand
+		return patchCommand, true
 	}
 	if _, ok := verbTables[name]; ok {
-		return verbs
+		return verbs, true
 	}
 	if strings.HasPrefix(name, "mkfs") || strings.HasPrefix(name, "newfs") {
-		return disk
+		return disk, true
 	}
-	return unknownProgram
+	return unknownProgram, false
 }
 
 // record adds a command with its ruling to the reading.
@@ -95,16 +95,19 @@ func (w *walker) add(c call, r ruling) {
 
 // program classifies a command whose wrappers are gone.
 func (w *walker) program(name string, c call) stream {
-	if len(c.args) == 2 && (c.args[1].s == "--version" || c.args[1].s == "--help" || c.args[1].s == "-V" && name != "sort" || c.args[1].s == "version") && !strings.ContainsAny(c.args[0].s, "/.") {
-		w.record(c, ReadOnly, "read.version", "prints version or help")
-		return stream{kind: unknown}
-	}
 	for _, e := range c.env {
 		if hijack(e) {
 			w.note(Opaque, "env.hijack", "changes what runs by "+e[:strings.IndexByte(e, '=')])
 		}
 	}
-	f := classifierOf(name)
+	f, known := classifierOf(name)
+	if known && len(c.args) == 2 && !strings.ContainsAny(c.args[0].s, "/.") {
+		switch c.args[1].s {
+		case "--version", "--help", "version":
+			w.record(c, ReadOnly, "read.version", "prints version or help")
+			return stream{kind: unknown}
+		}
+	}
 	// A path that is neither a system directory nor the bare name is some file
 	// that calls itself that: it gets no credit for reading only.
 	r := f(w, c)

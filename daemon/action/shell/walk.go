@@ -300,6 +300,9 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 		w.word(c.Word)
 		w.branch++
 		for _, it := range c.Items {
+			for _, p := range it.Patterns {
+				w.word(p)
+			}
 			w.stmts(it.Stmts, in)
 		}
 		w.branch--
@@ -332,20 +335,12 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
 			w.assign(a)
+			w.hijacked(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
 		return stream{kind: known}
 	case *syntax.TestClause, *syntax.ArithmCmd, *syntax.LetClause:
-		syntax.Walk(c, func(n syntax.Node) bool {
-			if !w.step() {
-				return false
-			}
-			if s, ok := n.(*syntax.CmdSubst); ok {
-				w.subst(s.Stmts)
-				return false
-			}
-			return true
-		})
+		w.hidden(c)
 		w.note(ReadOnly, "builtin", "tests a condition")
 		return stream{kind: known}
 	default:
@@ -359,6 +354,7 @@ func (w *walker) forLoop(c *syntax.ForClause, in stream) {
 	defer func() { w.branch-- }()
 	it, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
+		w.hidden(c.Loop)
 		w.stmts(c.Do, in)
 		return
 	}
@@ -388,6 +384,9 @@ func (w *walker) assign(a *syntax.Assign) {
 		w.word(a.Value)
 		return
 	}
+	if a.Index != nil {
+		w.hidden(a.Index)
+	}
 	name := a.Name.Value
 	var v word
 	switch {
@@ -414,6 +413,31 @@ func (w *walker) assign(a *syntax.Assign) {
 	w.set(name, v)
 }
 
+// hijacked notes an assignment that changes what later commands run.
+func (w *walker) hijacked(a *syntax.Assign) {
+	if a.Name != nil && a.Value != nil && a.Name.Value != "IFS" && hijack(a.Name.Value+"="+w.word(a.Value).s) {
+		w.note(Opaque, "env.hijack", "changes what later commands run by "+a.Name.Value)
+	}
+}
+
+// hidden walks the commands that stand inside arithmetic, tests and expansions.
+func (w *walker) hidden(n syntax.Node) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if n == nil || !w.step() {
+			return false
+		}
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.subst(n.Stmts)
+			return false
+		case *syntax.ProcSubst:
+			w.subst(n.Stmts)
+			return false
+		}
+		return true
+	})
+}
+
 // subst walks a command substitution; its output is known when every part of it is.
 func (w *walker) subst(ss []*syntax.Stmt) (string, bool) {
 	cwd := w.cwd
@@ -428,6 +452,7 @@ func (w *walker) callExpr(c *syntax.CallExpr, in stream, piped, bg bool) stream 
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			w.assign(a)
+			w.hijacked(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
 		return stream{kind: known}

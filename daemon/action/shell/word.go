@@ -154,6 +154,9 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 		case *syntax.DblQuoted:
 			w.parts(b, v, p.Parts, true)
 		case *syntax.ParamExp:
+			if p.Exp != nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.NestedParam != nil {
+				w.hidden(p)
+			}
 			if s, ok := w.param(p); ok {
 				if !quoted {
 					v.glob = v.glob || strings.ContainsAny(s, "*?[")
@@ -180,6 +183,7 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 			v.dyn = true
 			b.WriteString("<(…)")
 		case *syntax.ArithmExp:
+			w.hidden(p)
 			v.dyn = true
 			b.WriteString("$((…))")
 		case *syntax.ExtGlob:
