@@ -16,7 +16,10 @@ const (
 )
 
 // credential is another user that a sensor runs as.
-type credential struct{ uid, gid uint32 }
+type credential struct {
+	uid, gid uint32
+	home     string
+}
 
 // credentialOf looks a user up by name.
 func credentialOf(name string) (*credential, error) {
@@ -32,7 +35,7 @@ func credentialOf(name string) (*credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &credential{uint32(uid), uint32(gid)}, nil
+	return &credential{uint32(uid), uint32(gid), u.HomeDir}, nil
 }
 
 func (c *credential) system() *syscall.Credential {

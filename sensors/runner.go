@@ -298,6 +298,7 @@ func (p *prepared) runsAs() error {
 		return fmt.Errorf("there is no user %s", name)
 	}
 	p.user = c
+	p.env = append(slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, "HOME=") }), "HOME="+c.home)
 	return nil
 }
 

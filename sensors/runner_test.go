@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -437,6 +438,30 @@ func TestWorktree(t *testing.T) {
 	}
 	if rd := NewRunner(RunnerOptions{}).Run(t.Context(), []Request{{Sensor: s, Root: root, Cwd: tree}})[0]; rd.Reason != ReasonParam {
 		t.Errorf("a foreign work tree is measured: %q", rd.Output)
+	}
+}
+
+func TestRunsAs(t *testing.T) {
+	other, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip("there is no user nobody here")
+	}
+	text := "- id: a\n  command: [sh, -c, 'id -u; echo $HOME']\n  effects: none\n  cwd: /\n  runs_as: "
+	run := func(name string) Reading {
+		return NewRunner(RunnerOptions{}).Run(t.Context(), []Request{{Sensor: parse(t, "/", text+name+"\n")[0]}})[0]
+	}
+	rd := run("nobody")
+	if os.Geteuid() != 0 { // a person's own daemon measures as itself, and says so
+		if rd.Reason != "" || rd.Invocation.Sandbox != "none,runs_as:self" {
+			t.Errorf("%s %s %q", rd.Reason, rd.Detail, rd.Invocation.Sandbox)
+		}
+		return
+	}
+	if want := other.Uid + "\n" + other.HomeDir + "\n"; string(rd.Output) != want || rd.Invocation.Sandbox != "none" {
+		t.Errorf("%q (%s), want %q", rd.Output, rd.Detail, want)
+	}
+	if rd := run("no-such-user-here"); rd.Reason != ReasonRunsAs {
+		t.Errorf("%s %s", rd.Reason, rd.Detail)
 	}
 }
 
