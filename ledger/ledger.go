@@ -50,9 +50,9 @@ type Options struct {
 	Key            ed25519.PrivateKey           // signs checkpoints, names the log
 	CheckpointFile string                       // last checkpoint kept outside the file, so that a rolled-back file shows; empty = none
 	Now            func() time.Time             // time.Now when nil
-	Entropy        io.Reader                    // for ids that the ledger itself makes; crypto/rand when nil
+	Entropy        io.Reader                    // part of the shared signature of rooms that make ids; the ledger makes none and reads nothing
 	Version        string                       // of the program, recorded in chain.opened
-	Redact         func([]byte) ([]byte, []Hit) // last door before a body's text is written; safe for concurrent use; nil = none
+	Redact         func([]byte) ([]byte, []Hit) // last door: called with the decoded text of each string of a body, concurrently; nil = none
 	MmapSize       int                          // bytes mapped at open; DefaultMmapSize when 0
 	LockWait       time.Duration                // how long to wait for another process; DefaultLockWait when 0
 	ReadOnly       bool                         // no writer, nothing appended, a shared lock; what the end holds is left to Verify

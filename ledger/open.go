@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -40,9 +39,6 @@ func Open(path string, o Options) (*Ledger, error) {
 func open(path string, o Options) (*Ledger, error) {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Entropy == nil {
-		o.Entropy = rand.Reader
 	}
 	if o.MmapSize == 0 {
 		o.MmapSize = DefaultMmapSize
