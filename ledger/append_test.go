@@ -354,3 +354,33 @@ func TestOutsideCheckpoint(t *testing.T) {
 		t.Error("a temporary file is left")
 	}
 }
+
+// TestEveryBodyIsRecorded appends one of each kind that has a body.
+func TestEveryBodyIsRecorded(t *testing.T) {
+	b := newBench(t)
+	l := b.open(t)
+	files, err := filepath.Glob("lemma/testdata/bodies/*.json")
+	if err != nil || len(files) < 37 {
+		t.Fatalf("%d golden bodies, %v", len(files), err)
+	}
+	for _, body := range []lemma.Body{
+		lemma.TurnOpened{}, lemma.TurnClassified{}, lemma.TurnInjected{}, lemma.TurnDeclared{}, lemma.TurnUndeclared{}, lemma.ProvenanceDowngraded{},
+		lemma.LemmaWarned{}, lemma.LemmaMatched{}, lemma.SensorInvoked{}, lemma.SensorFailed{}, lemma.RedactionApplied{}, lemma.ClaimJudged{},
+		lemma.FactWritten{Fact: factOf("f_1", "host", "1", 1, begin)}, lemma.FactContradicted{}, lemma.FactInvalidated{}, lemma.FactExpired{},
+		lemma.HoldOpened{Hold: holdOf("h_1", "c")}, lemma.HoldAnsweredBody{}, lemma.HoldExpiredBody{}, lemma.HoldCancelledBody{}, lemma.GateDecided{},
+		lemma.TurnGrounded{}, lemma.ActionDecided{}, lemma.TurnClosed{}, lemma.RegistryLoaded{}, lemma.RegistryRejected{}, lemma.RegistryApproved{},
+		lemma.ConfigLoaded{}, lemma.ConfigPending{}, lemma.ConfigApproved{}, lemma.StateLost{}, lemma.ScopeConflict{}, lemma.BreakerOpened{},
+		lemma.SensorBackedOff{}, lemma.ChainOpened{}, lemma.ChainRecovered{}, lemma.BlobForgotten{},
+	} {
+		if _, err := l.Append(context.Background(), ledger.Draft{Turn: "t_1", Body: body}); err != nil {
+			t.Errorf("%s: %v", body.Kind(), err)
+		}
+	}
+	for _, k := range lemma.Kinds {
+		e := chain.Entry{V: 1, TS: lemma.Time(begin), Kind: string(k), Tenant: "local", Prev: chain.ZeroPrev, Body: []byte("{}")}
+		if _, err := chain.Encode(e); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	verified(t, l)
+}

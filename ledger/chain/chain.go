@@ -244,7 +244,7 @@ func check(e Entry) error {
 	if e.Seq > MaxSeq {
 		return bad("seq beyond 2^53")
 	}
-	if !name(e.Kind, ".") {
+	if !name(e.Kind, "._") {
 		return bad("kind")
 	}
 	if !name(e.Tenant, "._-") {
