@@ -91,7 +91,9 @@ func (f *fold) touch(r *TurnRow) {
 // turn folds what an entry says of its turn.
 func (f *fold) turn(e chain.Entry, value lemma.Body) error {
 	if b, ok := value.(lemma.ChainRecovered); ok {
-		return f.recovered(e, b)
+		if err := f.recovered(e, b); err != nil {
+			return err
+		}
 	}
 	if e.Turn == "" {
 		return nil
