@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -65,4 +66,138 @@ func unfaithful(b []byte) int {
 
 func numeric(c byte) bool {
 	return c >= '0' && c <= '9' || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-'
+}
+
+// surelyCanonical reports whether b is canonical, in one pass and without
+// writing anything. It says yes only to what it fully understands, which is
+// nearly every entry: names in ASCII, short integers, two-character escapes. For
+// anything else it says no, and the caller compares with Canonical.
+func surelyCanonical(b []byte) bool {
+	n := canonicalValue(b, 0, 0)
+	return n == len(b)
+}
+
+// canonicalValue returns where the value that starts at i ends, -1 for not sure.
+func canonicalValue(b []byte, i, depth int) int {
+	if i >= len(b) || depth > 64 {
+		return -1
+	}
+	switch c := b[i]; {
+	case c == '"':
+		end, _ := canonicalString(b, i)
+		return end
+	case c == '{':
+		return canonicalObject(b, i+1, depth+1)
+	case c == '[':
+		if i++; i < len(b) && b[i] == ']' {
+			return i + 1
+		}
+		for {
+			if i = canonicalValue(b, i, depth+1); i < 0 || i >= len(b) {
+				return -1
+			}
+			switch b[i] {
+			case ']':
+				return i + 1
+			case ',':
+				i++
+			default:
+				return -1
+			}
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		return canonicalInteger(b, i)
+	}
+	for _, word := range []string{"null", "true", "false"} {
+		if len(b)-i >= len(word) && string(b[i:i+len(word)]) == word {
+			return i + len(word)
+		}
+	}
+	return -1
+}
+
+func canonicalObject(b []byte, i, depth int) int {
+	if i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	var last []byte
+	for first := true; ; first = false {
+		start := i
+		end, plain := canonicalString(b, i)
+		if end < 0 || !plain || end >= len(b) || b[end] != ':' {
+			return -1
+		}
+		// ASCII names sort the same by bytes as by UTF-16 units.
+		name := b[start+1 : end-1]
+		if !first && string(last) >= string(name) {
+			return -1
+		}
+		last = name
+		if i = canonicalValue(b, end+1, depth); i < 0 || i >= len(b) {
+			return -1
+		}
+		switch b[i] {
+		case '}':
+			return i + 1
+		case ',':
+			i++
+		default:
+			return -1
+		}
+	}
+}
+
+// canonicalString returns where the string ends; plain says that it is ASCII
+// without an escape.
+func canonicalString(b []byte, i int) (end int, plain bool) {
+	if i >= len(b) || b[i] != '"' {
+		return -1, false
+	}
+	plain = true
+	start := i + 1
+	ascii := true
+	for i = start; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			if !ascii && !utf8.Valid(b[start:i]) {
+				return -1, false
+			}
+			return i + 1, plain
+		case c < 0x20:
+			return -1, false
+		case c >= 0x80:
+			ascii, plain = false, false
+		case c == '\\':
+			plain = false
+			if i++; i >= len(b) {
+				return -1, false
+			}
+			switch b[i] {
+			case '"', '\\', 'b', 'f', 'n', 'r', 't':
+			default:
+				return -1, false
+			}
+		}
+	}
+	return -1, false
+}
+
+// canonicalInteger accepts integers of up to 15 digits.
+func canonicalInteger(b []byte, i int) int {
+	if b[i] == '-' {
+		if i++; i >= len(b) || b[i] == '0' {
+			return -1
+		}
+	}
+	start := i
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	if n := i - start; n == 0 || n > 15 || n > 1 && b[start] == '0' {
+		return -1
+	}
+	if i < len(b) && (b[i] == '.' || b[i] == 'e' || b[i] == 'E') {
+		return -1
+	}
+	return i
 }

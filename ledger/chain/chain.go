@@ -127,6 +127,9 @@ func Decode(raw []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
+	if surelyCanonical(raw) {
+		return e, nil
+	}
 	canon, err := Canonical(raw)
 	if err != nil {
 		return Entry{}, fmt.Errorf("decode entry: %w", err)
