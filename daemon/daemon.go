@@ -139,13 +139,13 @@ func (d *Daemon) openLedger() error {
 	}
 	d.ledger, err = ledger.Open(d.conf.layout().Ledger, ledger.Options{
 		Key: ed25519.NewKeyFromSeed(seed), CheckpointFile: filepath.Join(d.o.Layout.Keys, "checkpoint"),
-		Now: d.o.Now, Entropy: d.o.Entropy, Version: Version, Redact: d.redactJSON,
+		Now: d.o.Now, Version: Version, Redact: d.redactText,
 	})
 	return err
 }
 
-func (d *Daemon) redactJSON(b []byte) ([]byte, []ledger.Hit) {
-	out, hits := d.redact.JSON(b)
+func (d *Daemon) redactText(b []byte) ([]byte, []ledger.Hit) {
+	out, hits := d.redact.Bytes(b)
 	ours := make([]ledger.Hit, len(hits))
 	for i, h := range hits {
 		ours[i] = ledger.Hit{Rule: h.Rule, Count: h.Count}
@@ -168,14 +168,7 @@ func (d *Daemon) openSensors() error {
 	}
 	ro := sensors.RunnerOptions{
 		Width: c.Sensors.Width, Now: d.o.Now, Entropy: d.o.Entropy, OriginKey: origin,
-		Redact: func(b []byte) ([]byte, []sensors.Hit) {
-			out, hits := d.redact.Bytes(b)
-			ours := make([]sensors.Hit, len(hits))
-			for i, h := range hits {
-				ours[i] = sensors.Hit{Rule: h.Rule, Count: h.Count}
-			}
-			return out, ours
-		},
+		Redact: d.redact.Bytes, Record: d.record,
 	}
 	d.drafts = sensors.NewRunner(ro)
 	ro.Permit = d.sensors.Permit

@@ -36,7 +36,7 @@ import (
 // Turns serves recognised requests.
 type Turns interface {
 	Serve(ctx context.Context, q *turn.Request, out turn.Sink) error
-	Prior(pid int, credHash string) route.Prior
+	Prior(pid int, credHash string, sc turn.Scope) route.Prior
 }
 
 // Settings are the values of the configuration that the edge reads.
@@ -279,11 +279,12 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		return
 	}
 	cred := credential(r.Header)
-	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.path, s.Turns.Prior(proc.PID, cred))
+	sc := s.scope(set.Projects, t.project, proc)
+	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.path, s.Turns.Prior(proc.PID, cred, sc))
 	agent, source := attribution(r.Header, rt)
 	q := &turn.Request{
 		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
-		Scope:     s.scope(set.Projects, t.project, proc),
+		Scope:     sc,
 		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Agent: agent},
 		CredHash:  cred, Observe: up.Observe,
 	}

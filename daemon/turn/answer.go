@@ -34,16 +34,24 @@ type relay struct {
 	out   Sink
 	first wire.Stream // the stream whose pieces may have left
 	cur   wire.Stream
+	ours  bool              // something of ours stands between the pieces
 	start func(stream bool) // sends status and headers before the first byte
 }
 
-// send forwards one piece of the current answer.
+// send forwards one piece of the current answer: as received while nothing of
+// ours stands before it.
 func (r *relay) send(p wire.Piece) error {
-	b := p.Raw
-	if r.cur != r.first {
-		b = r.first.Continue(r.cur, p)
-	} else {
+	if r.cur == r.first && !r.ours {
 		r.first.Sent(p)
+		return r.raw(p.Raw)
+	}
+	return r.raw(r.first.Continue(r.cur, p))
+}
+
+// insert sends bytes of ours.
+func (r *relay) insert(b []byte) error {
+	if len(b) > 0 {
+		r.ours = true
 	}
 	return r.raw(b)
 }
@@ -104,7 +112,7 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 	st := q.Adapter.NewStream()
 	rl.cur = st
 	if rl.first == nil || !rl.out.Started() {
-		rl.first = st
+		rl.first, rl.ours = st, false
 	}
 	gated := len(q.Wire.Tools) > 0 || t.notes != ""
 	var held []wire.Piece
@@ -159,8 +167,13 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 		return rule, nil
 	}
 	t.usageClient = t.usageClient.Add(ans.Usage)
-	if text := rule.text + rule.note; text != "" {
-		return rule, rl.raw(rl.first.Finish(text))
+	if rule.text != "" {
+		return rule, rl.insert(rl.first.Finish(rule.text + rule.note))
+	}
+	if rule.note != "" {
+		if err := rl.insert(rl.first.Note(rule.note)); err != nil {
+			return ruling{}, e.clientGone(t, st, err)
+		}
 	}
 	for _, p := range held {
 		if err := rl.send(p); err != nil {
@@ -193,7 +206,7 @@ func (e *Engine) ruleWhileWaiting(ctx context.Context, q *Request, t *live, ans 
 		case <-tick.C:
 			// A stream that has not started yet waits silently: most clients allow minutes.
 			if rl.out.Started() {
-				if err := rl.raw(rl.first.CloseOpen()); err == nil {
+				if err := rl.insert(rl.first.CloseOpen()); err == nil {
 					_ = rl.raw(q.Adapter.KeepAlive(true)) // a lost client shows on the next write
 				}
 			}

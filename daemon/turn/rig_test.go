@@ -212,10 +212,11 @@ func (r *rig) build(f wire.Format, body string, edit ...func(*Request)) *Request
 	if f == wire.Messages {
 		path = "/v1/messages"
 	}
+	sc := Scope{Name: "project:shop", Root: "/shop", Cwd: "/shop", Evidence: "cwd of pid 1"}
 	q := &Request{
 		Wire: view, Adapter: a, Upstream: upstream{r}, CredHash: "cred",
-		Route: route.Classify(r.Key, view, func(string) string { return "" }, path, r.Prior(1, "cred")),
-		Scope: Scope{Name: "project:shop", Root: "/shop", Cwd: "/shop", Evidence: "cwd of pid 1"}, Principal: lemma.Principal{UID: 1, PID: 1},
+		Route: route.Classify(r.Key, view, func(string) string { return "" }, path, r.Prior(1, "cred", sc)),
+		Scope: sc, Principal: lemma.Principal{UID: 1, PID: 1},
 	}
 	for _, e := range edit {
 		e(q)

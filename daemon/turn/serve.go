@@ -3,13 +3,13 @@ package turn
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -23,6 +23,7 @@ import (
 // Serve answers one request. The error is for the log: the client has been
 // answered as far as it can be.
 func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
+	q.conversation = e.scoped(q.Route.Conversation, q.CredHash, q.Scope)
 	t, err := e.join(ctx, q)
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 // body is the client's request with every stored block whose anchor it still
 // holds, spliced in as the bytes that were sent before.
 func (e *Engine) body(q *Request) ([]byte, error) {
-	blocks, err := e.Store.Blocks(q.Route.Conversation)
+	blocks, err := e.Store.Blocks(q.conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +75,18 @@ func (e *Engine) body(q *Request) ([]byte, error) {
 	}
 	slices.SortStableFunc(in, func(a, b wire.Block) int { return a.After - b.After })
 	return q.Adapter.Splice(q.Wire, in)
+}
+
+// scoped is the name under which a conversation is kept: the same words from
+// another place or another credential are another conversation, so that a
+// reading of one project never stands in a request of another (13.7).
+func (e *Engine) scoped(conversation, cred string, sc Scope) string {
+	if conversation == "" {
+		return ""
+	}
+	m := hmac.New(sha256.New, e.Key)
+	fmt.Fprintf(m, "conversation\x00%s\x00%s\x00%s", conversation, cred, scopeName(sc))
+	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
 // conversation finds or makes what is remembered of a conversation.
@@ -99,7 +112,7 @@ func (e *Engine) join(ctx context.Context, q *Request) (*live, error) {
 	if rt.Kind.Side() || rt.Kind == route.Unknown {
 		return e.open(q, key, nil)
 	}
-	c := e.conversation(rt.Conversation)
+	c := e.conversation(q.conversation)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cur == nil {
@@ -138,18 +151,19 @@ func (e *Engine) finish(ctx context.Context, t *live) error {
 }
 
 // Prior implements route.Prior for the requests of one process and credential.
-func (e *Engine) Prior(pid int, cred string) route.Prior { return prior{e, pid, cred} }
+func (e *Engine) Prior(pid int, cred string, sc Scope) route.Prior { return prior{e, pid, cred, sc} }
 
 type prior struct {
-	e    *Engine
-	pid  int
-	cred string
+	e     *Engine
+	pid   int
+	cred  string
+	scope Scope
 }
 
 // Pending implements route.Prior.
 func (p prior) Pending(conversation string) [][]byte {
 	p.e.mu.Lock()
-	c := p.e.convs[conversation]
+	c := p.e.convs[p.e.scoped(conversation, p.cred, p.scope)]
 	p.e.mu.Unlock()
 	if c == nil {
 		return nil
@@ -189,7 +203,7 @@ func (p prior) OpenCalls() []route.Call {
 		}
 		at := cur.look()
 		for _, w := range at.calls {
-			calls = append(calls, call{route.Call{Conversation: cur.conversation, Name: w.Name, Args: w.Args}, at.ended})
+			calls = append(calls, call{route.Call{Conversation: cur.named, Name: w.Name, Args: w.Args}, at.ended})
 		}
 	}
 	slices.SortStableFunc(calls, func(a, b call) int { // newest first; the order of the map must not show
@@ -204,12 +218,12 @@ func (p prior) OpenCalls() []route.Call {
 
 // restore brings the newest turn of a conversation back after a restart.
 func (e *Engine) restore(q *Request) *live {
-	row, ok := e.Store.LastTurn(q.Route.Conversation)
+	row, ok := e.Store.LastTurn(q.conversation)
 	if !ok || row.ClosedAt != "" || row.Scope != scopeName(q.Scope) {
 		return nil
 	}
 	t := &live{
-		id: row.ID, conversation: row.Conversation, key: row.Key, scope: q.Scope, class: row.Class, prompt: row.Prompt, pid: q.Principal.PID, cred: q.CredHash,
+		id: row.ID, conversation: row.Conversation, key: row.Key, scope: q.Scope, class: row.Class, prompt: row.Prompt, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
 		decision: row.Decision, counts: row.Counts, rung: -1,
 		usageClient: row.UsageClient, usageOurs: row.UsageOurs,
 	}
@@ -243,10 +257,10 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 	}
 	t := &live{
 		id: id, key: key, scope: q.Scope, class: class, reasons: reasons, decision: lemma.DecPassThrough, rung: -1,
-		prompt: e.Redact(q.Route.PersonText), opened: e.Now(), stage: "route", fresh: true, side: c == nil, pid: q.Principal.PID, cred: q.CredHash,
+		prompt: e.Redact(q.Route.PersonText), opened: e.Now(), stage: "route", fresh: true, side: c == nil, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
 	}
 	if c != nil {
-		t.conversation = q.Route.Conversation
+		t.conversation = q.conversation
 	}
 	body := lemma.TurnOpened{
 		Contract: lemma.Contract, Principal: q.Principal, RequestKind: string(q.Route.Kind), Format: string(q.Adapter.Format()),
@@ -325,7 +339,7 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 			summary = a.Summary
 		}
 		effect = shell.Join(effect, a.Effect)
-		class = lemma.MaxClass(class, gate.ActionClass(a.Effect, a.Paths))
+		class = lemma.MaxClass(class, gate.CallClass(a))
 		edits = append(edits, a.Edits...)
 		t.external = t.external || a.External
 	}
@@ -336,12 +350,17 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 			return ruling{}, err
 		}
 	}
+	if effect == shell.Catastrophe { // no premise makes it right
+		t.decision = decide(t.decision, lemma.DecBlocked)
+		e.counts.blocked.Add(1)
+		return ruling{text: stopped("it would destroy this system: " + unframed(summary) + ". Nothing was run.")}, e.actions(ctx, t, ans.Calls, acts, "DENY", "catastrophe")
+	}
 	why := e.uncovered(q, t, acts, edits, effect, class)
 	if why != "" {
 		return ruling{}, e.allow(ctx, t, ans.Calls, acts, why)
 	}
 	if round+1 >= maxRounds {
-		t.decision = lemma.Stronger(t.decision, lemma.DecBlocked)
+		t.decision = decide(t.decision, lemma.DecBlocked)
 		if err := e.actions(ctx, t, ans.Calls, acts, "DENY", "rounds: the plan still rests on what was measured to be false"); err != nil {
 			return ruling{}, err
 		}
@@ -434,7 +453,7 @@ func (e *Engine) reusable(q *Request, t *live, class lemma.Class) string {
 	if e.Now().Sub(cov.at) > e.Settings().DeclareReuse || class.Rank() > cov.class.Rank() {
 		return ""
 	}
-	if class.Rank() >= lemma.Change.Rank() && !bareContinuation(q.Route.PersonText) {
+	if class.Rank() >= lemma.Change.Rank() && !gate.BareContinuation(q.Route.PersonText) {
 		return ""
 	}
 	return "covered by the declaration of turn " + cov.turn
@@ -576,14 +595,6 @@ func (e *Engine) panicked(q *Request, t *live, out Sink, p any) error {
 
 // stopped frames a text of ours that stands in place of an answer.
 func stopped(why string) string { return "gettier stopped this: " + why }
-
-// continuations are a person's words that ask for nothing new.
-var continuations = []string{"yes", "y", "ok", "okay", "go on", "go ahead", "continue", "proceed", "do it", "please continue", "yes please", "sure", "carry on", "keep going", "next"}
-
-// bareContinuation reports whether text only tells the model to go on.
-func bareContinuation(text string) bool {
-	return slices.Contains(continuations, strings.Trim(strings.ToLower(strings.TrimSpace(text)), ".! "))
-}
 
 // Sweep ends turns that have been silent for Idle, forgets conversations that
 // nothing was heard of for as long, and expires holds.

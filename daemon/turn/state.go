@@ -32,7 +32,8 @@ type live struct {
 	mu sync.Mutex
 
 	id           string
-	conversation string
+	conversation string // scoped
+	named        string // as the route calls it
 	key          string
 	scope        Scope
 	pid          int

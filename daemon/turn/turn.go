@@ -95,6 +95,8 @@ type Request struct {
 	Principal lemma.Principal
 	CredHash  string
 	Observe   bool // the upstream is only observed: nothing below effect destroy is checked
+
+	conversation string // scoped name, set by Serve
 }
 
 // Settings are the values of the configuration that a turn reads.

@@ -605,3 +605,30 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
+
+// TestSameWordsElsewhere: the same first words from another project share nothing.
+func TestSameWordsElsewhere(t *testing.T) {
+	r := newRig(t)
+	r.answer = func(_ int, body []byte) (int, string, string) {
+		if isDeclare(body) {
+			return declareAnswer(wire.Chat, body, declared25)
+		}
+		return 200, "application/json", chatText("ok")
+	}
+	if out, err := r.request(wire.Chat, chatRequest(false, false, user(ticket))); err != nil || out.headers.Decision != lemma.DecCaught {
+		t.Fatal(out.headers, err)
+	}
+	r.view = &sensors.View{}
+	out, err := r.request(wire.Chat, chatRequest(false, false, user(ticket)), func(q *Request) {
+		q.Scope = Scope{Name: "project:other", Root: "/other", Cwd: "/other"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := r.bodies[len(r.bodies)-1]; blockIn(last) != "" {
+		t.Errorf("a block of another project: %s", last)
+	}
+	if out.headers.Decision == lemma.DecCaught {
+		t.Error("a catch from another project's reading")
+	}
+}

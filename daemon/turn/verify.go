@@ -56,7 +56,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 	}
 
 	view := e.Sensors.View(t.scope.Root)
-	avail := available(view)
+	avail := available(view, t.scope)
 	convo := gate.NewConversation(q.Wire, q.Route)
 	var drafts []ledger.Draft
 	add := func(bodies ...lemma.Body) {
@@ -122,11 +122,16 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 
 // available is the view as the matcher wants it. Whether parameters can be
 // filled is asked of the very function that fills them.
-func available(view *sensors.View) verdict.Sensors {
+func available(view *sensors.View, sc Scope) verdict.Sensors {
 	if view == nil {
 		return verdict.Sensors{}
 	}
-	return verdict.Sensors{InForce: view.Sensors, Pending: view.Pending, Matching: view.Matching}
+	return verdict.Sensors{
+		InForce: view.Sensors, Pending: view.Pending, Waiting: view.Waiting, Matching: view.Matching,
+		Binds: func(s *spec.Sensor, claim string) bool {
+			return sensors.Binds(sensors.Request{Sensor: s, Claim: claim, Root: sc.Root, Cwd: sc.Cwd})
+		},
+	}
 }
 
 func noNilMatches(m []lemma.SensorMatch) []lemma.SensorMatch {
@@ -258,6 +263,9 @@ func (e *Engine) judge(t *live, convo gate.Conversation, i int, l lemma.Lemma, n
 				continue // a reading with another claim's parameters says nothing of this one
 			}
 			res = verdict.Judge(verdict.Claim{Lemma: &l}, r.Sensor, r.Evidence)
+			for _, w := range res.Warnings {
+				bodies = append(bodies, lemma.LemmaWarned{Contract: lemma.Contract, Lemma: i, Field: "falsifying_observation", Reason: cutText(w, maxValueText)})
+			}
 			if !matched[n] && res.Verdict != lemma.Contradicted {
 				continue
 			}
