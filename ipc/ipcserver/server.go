@@ -254,8 +254,7 @@ func (t *tracked) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // person runs the positive chain for a person's call.
 func (s *Server) person(r *http.Request) (lemma.Answerer, error) {
 	refuse := func(why string) error {
-		return &ipc.Problem{Title: "Only a person may do this", Status: 403, Detail: why,
-			Hint: "run the command yourself in a terminal, not through an agent or a script"}
+		return &ipc.Problem{Title: "Only a person may do this", Status: 403, Detail: why}
 	}
 	c, ok := r.Context().Value(connKey{}).(*net.UnixConn)
 	if !ok || s.o.Person == nil {

@@ -144,6 +144,14 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
+func TestUpWhenItRuns(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	code, out, errs := w.gettier("up", "--upstream", "http://127.0.0.1:1", "--socket", w.socket)
+	if code != exitOK || !strings.Contains(out, "runs already") || !strings.Contains(out, "--upstream changes nothing") || strings.Contains(out, "--socket") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
 func TestDown(t *testing.T) {
 	w := newWorld(t, ipctest.Anyone)
 	var got []syscall.Signal

@@ -73,7 +73,10 @@ func (a *app) up(cmd *cobra.Command, f upFlags) error {
 			return nil
 		}
 		p.line("gettierd runs already (pid %d), proxy http://%s", s.PID, s.Proxy)
-		cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
+		cmd.Flags().Visit(func(f *pflag.Flag) {
+			if cmd.InheritedFlags().Lookup(f.Name) != nil {
+				return
+			}
 			p.line("--%s changes nothing for it; gettier down first", f.Name)
 		})
 		return nil
