@@ -128,7 +128,9 @@ func build(ctx context.Context, root string, say io.Writer) (string, error) {
 		out = filepath.Join(cache, "gettier", "bin", "gettierd")
 	}
 	newPrinter(say).line("gettier was started by go run: building %s from %s", out, root)
-	cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-trimpath", "-o", out, "./daemon/gettierd")
+	// The same flags as go run's, so that what it just compiled is not compiled
+	// again; a checkout that git distrusts must not fail over its stamp.
+	cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-buildvcs=false", "-o", out, "./daemon/gettierd")
 	cmd.Dir = root
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build gettierd: %w\n%s", err, bytes.TrimSpace(msg))
