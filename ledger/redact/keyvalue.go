@@ -114,7 +114,11 @@ func (s *scan) keyValue(start, end int) {
 	if st == none {
 		return
 	}
+	if !s.kv.enter(vs) {
+		return
+	}
 	a, b, quoted := value(t, ks, vs, op)
+	s.kv.left(b)
 	if b <= a {
 		return
 	}

@@ -13,6 +13,9 @@ func (s *scan) url(start, end int) {
 	if start == 0 || !isAlnum(t[start-1]) {
 		return
 	}
+	if !s.urls.enter(end) {
+		return
+	}
 	stop, slash := end, -1
 	for stop < len(t) && stop-end < 2048 {
 		c := t[stop]
@@ -24,6 +27,7 @@ func (s *scan) url(start, end int) {
 		}
 		stop++
 	}
+	s.urls.left(stop)
 	auth := stop
 	if slash >= 0 {
 		auth = slash
@@ -109,10 +113,14 @@ func (s *scan) authorization(start, end int) {
 	for n := 0; n < 4 && i < len(t) && (t[i] == ' ' || t[i] == ':' || t[i] == '=' || header && (t[i] == '"' || t[i] == '\'')); n++ {
 		i++
 	}
+	if !s.auth.enter(i) {
+		return
+	}
 	e := i
 	for e < len(t) && e-i < valueMost && (isAlnum(t[e]) || strings.IndexByte("-._~+/=:|!@#$%^&*", t[e]) >= 0) {
 		e++
 	}
+	s.auth.left(e)
 	for e > i && (t[e-1] == '.' || t[e-1] == ':' || t[e-1] == ',') {
 		e--
 	}
@@ -171,10 +179,14 @@ func printable(b []byte) bool {
 func (s *scan) cookie(start, end int) {
 	t := s.text
 	i := end
+	if !s.cookies.enter(i) {
+		return
+	}
 	stop := i
 	for stop < len(t) && stop-i < valueMost && t[stop] != '\n' && t[stop] != '\r' {
 		stop++
 	}
+	s.cookies.left(stop)
 	for i < stop {
 		eq := bytes.IndexByte(t[i:stop], '=')
 		if eq < 0 {
@@ -236,6 +248,9 @@ func (s *scan) userFlag(start, end int) {
 		q = t[i]
 		i++
 	}
+	if !s.users.enter(i) {
+		return
+	}
 	colon, e := -1, i
 	for e < len(t) && e-i < 512 && t[e] != '\n' {
 		if q != 0 && t[e] == q || q == 0 && (isBlank(t[e]) || t[e] == '"' || t[e] == '\'') {
@@ -246,6 +261,7 @@ func (s *scan) userFlag(start, end int) {
 		}
 		e++
 	}
+	s.users.left(e)
 	if colon < 0 || colon == i && q == 0 {
 		return
 	}
@@ -288,6 +304,9 @@ func (s *scan) pem(start, end int) {
 		return
 	}
 	a := end + head + 5
+	if !s.pems.enter(a) {
+		return
+	}
 	b := a
 	for b < len(t) && b-a < 64<<10 {
 		c := t[b]
@@ -299,6 +318,7 @@ func (s *scan) pem(start, end int) {
 		}
 		b++
 	}
+	s.pems.left(b)
 	closed := bytes.HasPrefix(t[b:min(len(t), b+8)], []byte("-----"))
 	if !closed {
 		// Text may follow: only lines that are all base64 count.
@@ -341,6 +361,9 @@ func base64Lines(t []byte, a, b int) int {
 	return end
 }
 
+// manifestMost is how far around its kind the data of a manifest may stand.
+const manifestMost = 64 << 10
+
 // kubernetesSecret masks the data of a manifest of kind Secret.
 func (s *scan) kubernetesSecret(_, end int) {
 	t := s.text
@@ -351,15 +374,18 @@ func (s *scan) kubernetesSecret(_, end int) {
 	if i+6 > len(t) || !bytes.EqualFold(t[i:i+6], []byte("secret")) || i+6 < len(t) && isWord(t[i+6]) {
 		return
 	}
-	// The document: between --- lines.
-	lo, hi := 0, len(t)
-	if n := bytes.LastIndex(t[:i], []byte("\n---")); n >= 0 {
-		lo = n
+	// The document: between --- lines, and not without end.
+	if i < s.manifests.end {
+		return // read already
 	}
-	if n := bytes.Index(t[i:], []byte("\n---")); n >= 0 {
+	lo, hi := max(0, i-manifestMost), min(len(t), i+manifestMost)
+	if n := bytes.LastIndex(t[lo:i], []byte("\n---")); n >= 0 {
+		lo += n
+	}
+	if n := bytes.Index(t[i:hi], []byte("\n---")); n >= 0 {
 		hi = i + n
 	}
-	lo, hi = max(lo, i-(64<<10)), min(hi, i+(64<<10))
+	s.manifests.left(hi)
 	for at := lo; at < hi; {
 		line, next := cutLine(t, at, hi)
 		at = next

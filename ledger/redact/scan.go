@@ -49,7 +49,35 @@ type scan struct {
 	done  []int // per rule: where its windows have been searched to
 	depth int   // of base64 inside base64
 	kvEnd int   // end of the last key looked at, so that SECRET_TOKEN is one key
+
+	// What bounds the work on repetitive text: each of these has read up to
+	// an end already, and how often it began again before that.
+	kv, urls, auth, cookies, manifests, pems, users run
+	tries                                           []run // per rule
 }
+
+// run counts how often a matcher began inside of what it had read before.
+type run struct {
+	end   int
+	again int
+}
+
+// againMost is how many nested beginnings are looked at: a URL in a URL is
+// common, the hundredth is not.
+const againMost = 32
+
+// enter reports whether a look that begins at start may go on.
+func (r *run) enter(start int) bool {
+	if start >= r.end {
+		r.again = 0
+		return true
+	}
+	r.again++
+	return r.again <= againMost
+}
+
+// left records how far the look went.
+func (r *run) left(end int) { r.end = max(r.end, end) }
 
 func (s *scan) add(start, end int, rule string) {
 	if start < end {
@@ -72,6 +100,7 @@ func (e *Engine) findAt(text []byte, depth int) []found {
 			}
 			if s.done == nil {
 				s.done = make([]int, len(tokenRules))
+				s.tries = make([]run, len(tokenRules))
 			}
 			s.token(w.do.rule, end-w.length, end)
 		}

@@ -25,7 +25,7 @@ var ownTokens = []tokenRule{
 	{id: "gettier-key", keywords: []string{"gt_live_", "gt_test_"}, expr: `^gt_(?:live|test)_[A-Za-z0-9_-]{8,200}`, keyed: true, check: wordStart},
 	{id: "openai-api-key", keywords: []string{"sk-"}, expr: `^sk-(?:proj-|svcacct-|admin-|or-v1-|live-|test-)?[A-Za-z0-9_-]{16,256}`, keyed: true, check: openaiStart, entropy: 3.2},
 	{id: "anthropic-api-key", keywords: []string{"sk-ant-"}, expr: `^sk-ant-[a-z]{2,8}[0-9]{2}-[A-Za-z0-9_-]{20,256}`, keyed: true, check: tokenStart, entropy: 3},
-	{id: "jwt", keywords: []string{"eyj"}, expr: `^eyJ[A-Za-z0-9_-]{8,}\.(?:eyJ?[A-Za-z0-9_-]{8,}|[A-Za-z0-9_-]{16,})\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}`, keyed: true, check: wordStart, reach: 16 << 10},
+	{id: "jwt", keywords: []string{"eyj"}, expr: `^eyJ[A-Za-z0-9_-]{8,}\.(?:eyJ?[A-Za-z0-9_-]{8,}|[A-Za-z0-9_-]{16,})\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}`, keyed: true, check: jwtStart, reach: 16 << 10},
 	{id: "jwt", keywords: []string{"ey"}, expr: `^ey[A-Za-z0-9]{17,}\.ey[A-Za-z0-9/\\_-]{17,}\.(?:[A-Za-z0-9/\\_-]{10,}={0,2})?`, keyed: true, check: jwtStart, reach: 16 << 10, entropy: 3},
 	{id: "jwt-base64", keywords: []string{"zxlk"}, expr: `^ZXlK[A-Za-z0-9+/]{60,}={0,2}`, keyed: true, check: wordStart, reach: 16 << 10, entropy: 3},
 	{id: "vault-service-token", keywords: []string{"hvs."}, expr: `^hvs\.[\w-]{90,120}`, keyed: true, check: wordStart, entropy: 3.5},
@@ -112,8 +112,24 @@ func pathStart(text []byte, start, _ int) bool {
 	return start == 0 || !isWord(text[start-1]) && text[start-1] != '-'
 }
 
+// jwtStart wants the two dots where a token has them, so that the expression,
+// which may have to read far, is rarely asked.
 func jwtStart(text []byte, start, end int) bool {
-	return wordStart(text, start, end) && end+20 < len(text) && isAlnum(text[end]) && text[start] == 'e'
+	if !wordStart(text, start, end) || text[start] != 'e' {
+		return false
+	}
+	at := end
+	for range 2 {
+		from := at
+		for at < len(text) && at-from < 8<<10 && (isWord(text[at]) || text[at] == '-' || text[at] == '/' || text[at] == '\\') {
+			at++
+		}
+		if at-from < 6 || at >= len(text) || text[at] != '.' {
+			return false
+		}
+		at++
+	}
+	return true
 }
 
 func vaultStart(text []byte, start, end int) bool {
@@ -179,6 +195,9 @@ func (s *scan) token(rule, start, end int) {
 	if lo >= hi {
 		return
 	}
+	if r.keyed && !s.tries[rule].enter(start) {
+		return
+	}
 	re, allow := compiled()[rule]()
 	window := s.text[lo:hi]
 	for at := 0; at < len(window); {
@@ -198,11 +217,14 @@ func (s *scan) token(rule, start, end int) {
 			s.add(lo+at+a, lo+at+b, r.id)
 		}
 		if r.keyed {
-			break
+			s.tries[rule].left(lo + m[1])
+			return
 		}
 		at += max(m[1], 1)
 	}
-	if !r.keyed {
+	if r.keyed {
+		s.tries[rule].left(hi)
+	} else {
 		s.done[rule] = hi
 	}
 }
