@@ -119,9 +119,9 @@ func jwtStart(text []byte, start, end int) bool {
 		return false
 	}
 	at := end
-	for range 2 {
+	for _, most := range []int{512, 8 << 10} { // a header is short
 		from := at
-		for at < len(text) && at-from < 8<<10 && (isWord(text[at]) || text[at] == '-' || text[at] == '/' || text[at] == '\\') {
+		for at < len(text) && at-from < most && (isWord(text[at]) || text[at] == '-' || text[at] == '/' || text[at] == '\\') {
 			at++
 		}
 		if at-from < 6 || at >= len(text) || text[at] != '.' {
