@@ -16,6 +16,9 @@ func TestHostileRepetition(t *testing.T) {
 		t.Skip("reads megabytes")
 	}
 	e := New()
+	// What grew with the square took minutes, so the bound can be wide enough
+	// for slow machines and the race detector.
+	const bound = 20 * time.Second
 	for _, unit := range []string{
 		"a://", "a://b:c@d/", "-eyJ", "-eyJabcdefgh.", "token=", "token=a1,", "password:", "'password','", "bearer=", "Bearer ", "cookie:", "cookie:sid=1;", "kind: Secret\n", "kind: Secret\ndata:\n a: b\n",
 		"-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-u a:", "sk-", "SK", "s.", "xoxb-1", "mysql -p", "machine a login b ", "identified by ", "[redacted:", "[redacted:password]", "YWJj", "{\"a\":\"", "aws", "thin:a/", "$6$", "password=\\\"",
@@ -24,10 +27,8 @@ func TestHostileRepetition(t *testing.T) {
 		start := time.Now()
 		e.Bytes(text)
 		e.JSON(text)
-		if took := time.Since(start); took > 3*time.Second {
+		if took := time.Since(start); took > bound {
 			t.Errorf("%q repeated: %v for twice 64 KiB", unit, took)
-		} else if took > 50*time.Millisecond {
-			t.Logf("%q repeated: %v", unit, took)
 		}
 	}
 }
