@@ -254,7 +254,11 @@ func (t *teller) invoked(e ipc.Entry, b lemma.SensorInvoked) {
 	} else {
 		t.say("measure", e, "%s  %s  %s, exit %d, sandbox %s", inv.SensorID, argv(inv.Argv), millis(inv.DurationMS), inv.ExitCode, or(inv.Sandbox, "none"))
 	}
-	for _, v := range append(t.values[inv.ID], t.values[inv.Reused]...) {
+	values := t.values[inv.ID]
+	if inv.Reused != inv.ID { // a reused reading may keep the id that it was taken under
+		values = slices.Concat(values, t.values[inv.Reused])
+	}
+	for _, v := range values {
 		t.say("measure", e, "   %s", v)
 	}
 	if t.evidence != nil && inv.OutputBlob != "" {
