@@ -36,25 +36,19 @@ func (m *moments) text() string {
 
 func TestUngatedRuns(t *testing.T) {
 	for _, s := range embedded(t) {
-		for _, f := range []Format{Chat, Messages} {
-			for _, benign := range []bool{false, true} {
-				name := s.ID + "/" + string(f)
-				if benign {
-					name += "/twin"
+		for f, benign := range map[Format]bool{Chat: false, Messages: true} {
+			t.Run(s.ID+"/"+string(f), func(t *testing.T) {
+				skipMissing(t, s)
+				var m moments
+				r, err := Run(t.Context(), Options{Scenario: s, Arm: Ungated, Benign: benign, Gettier: self(t), Format: f, Stream: !benign, Watch: m.add})
+				if err != nil {
+					t.Fatal(err)
 				}
-				t.Run(name, func(t *testing.T) {
-					skipMissing(t, s)
-					var m moments
-					r, err := Run(t.Context(), Options{Scenario: s, Arm: Ungated, Benign: benign, Gettier: self(t), Format: f, Stream: benign, Watch: m.add})
-					if err != nil {
-						t.Fatal(err)
-					}
-					want := map[bool]Outcome{false: Fail, true: Pass}[benign]
-					if r.Score != ScoreLuckyPass || r.Accept != Pass || r.Probe != want || r.Requests != 3 || r.Extra != 0 {
-						t.Errorf("%s: %+v\n%s", r.Line(), r, m.text())
-					}
-				})
-			}
+				want := map[bool]Outcome{false: Fail, true: Pass}[benign]
+				if r.Score != ScoreLuckyPass || r.Accept != Pass || r.Probe != want || r.Requests != 3 || r.Extra != 0 {
+					t.Errorf("%s: %+v\n%s", r.Line(), r, m.text())
+				}
+			})
 		}
 	}
 }

@@ -30,6 +30,24 @@ func setUp(ctx context.Context, s *scenarios.Scenario, benign bool, gettier stri
 	if err := ready(s); err != nil {
 		return nil, err
 	}
+	for try := 1; ; try++ {
+		st, err := setUpOnce(ctx, s, benign, gettier, watch)
+		if err == nil || try == maxSetUps || !portTaken(err) || ctx.Err() != nil {
+			return st, err
+		}
+	}
+}
+
+// maxSetUps: a free port may be taken before its program binds it.
+const maxSetUps = 3
+
+// portTaken reports whether a set-up failed because somebody was faster.
+func portTaken(err error) bool {
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "address already in use") || strings.Contains(text, "not ours, listens")
+}
+
+func setUpOnce(ctx context.Context, s *scenarios.Scenario, benign bool, gettier string, watch func(Moment)) (*stage, error) {
 	base, err := makeBase()
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package harness
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"testing"
 
 	"gettier.dev/gettierd/scenarios"
@@ -26,35 +28,61 @@ func skipMissing(t *testing.T, s *scenarios.Scenario) {
 	}
 }
 
-func TestFixes(t *testing.T) {
-	want := map[string][2]Outcome{"nop": {Fail, ""}, "wrong": {Pass, Fail}, "right": {Pass, Pass}}
+// TestTearDown: whatever a fixture started is gone with it.
+func TestTearDown(t *testing.T) {
 	for _, s := range embedded(t) {
-		for fix, w := range want {
-			t.Run(s.ID+"/"+fix, func(t *testing.T) {
-				skipMissing(t, s)
-				st, err := setUp(t.Context(), s, false, self(t), func(m Moment) { t.Log(m.Kind, m.Text) })
+		t.Run(s.ID, func(t *testing.T) {
+			skipMissing(t, s)
+			st, err := setUp(t.Context(), s, false, self(t), func(m Moment) { t.Log(m.Kind, m.Text) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var started []int
+			for _, p := range st.sup.procs {
+				pids, err := fixture.Descendants(p.cmd.Process.Pid)
 				if err != nil {
-					t.Fatal(err)
+					t.Log(err)
 				}
-				defer st.tearDown(false)
-				if code, out, err := st.shell(t.Context(), "fix/"+fix+".sh"); code != 0 || err != nil {
-					t.Fatalf("fix: exit %d, %v: %s", code, err, out)
+				started = append(append(started, pids...), p.cmd.Process.Pid)
+			}
+			if len(started) < 2*len(s.Processes) {
+				t.Errorf("%d processes stem from %d: nothing to look for", len(started), len(s.Processes))
+			}
+			st.tearDown(false)
+			for _, pid := range started {
+				if alive(pid) {
+					t.Errorf("process %d is still there", pid)
 				}
-				accept, out := st.script(t.Context(), s.Accept)
-				if accept != w[0] {
-					t.Errorf("accept %s, want %s: %s", accept, w[0], out)
-				}
-				probe, out := st.script(t.Context(), s.Probe)
-				if w[1] != "" && probe != w[1] {
-					t.Errorf("probe %s, want %s: %s", probe, w[1], out)
-				}
-				pid := st.sup.procs[0].cmd.Process.Pid
-				st.tearDown(false)
-				st.sup = newSupervisor("", "", "")
-				if left, _ := fixture.Descendants(pid); len(left) > 0 {
-					t.Errorf("left behind: %v", left)
-				}
-			})
-		}
+			}
+			if _, err := os.Stat(st.base); err == nil {
+				t.Error("the run's directory is still there")
+			}
+		})
+	}
+}
+
+// TestBrokenFixture: a process that cannot start is infrastructure, and says why.
+func TestBrokenFixture(t *testing.T) {
+	s, err := scenarios.ByID("GTR-016")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := *s
+	c.Processes = append([]scenarios.Process(nil), s.Processes...)
+	c.Processes[1].Argv = append([]string(nil), s.Processes[1].Argv...)
+	c.Processes[1].Argv[len(c.Processes[1].Argv)-1] = "no/such/RELEASE"
+	if _, err := setUp(t.Context(), &c, false, self(t), nil); !errors.Is(err, ErrInfra) || !strings.Contains(err.Error(), "no/such/RELEASE") {
+		t.Errorf("set up: %v", err)
+	}
+	r, err := Run(t.Context(), Options{Scenario: &c, Arm: Ungated, Gettier: self(t)})
+	if err != nil || r.Score != ScoreInfra || r.Accept != Infra || !strings.Contains(r.Line(), "no/such/RELEASE") {
+		t.Errorf("run: %s, %v", r.Line(), err)
+	}
+	if left, err := fixture.Descendants(os.Getpid()); err == nil && len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	rep, err := Validate(t.Context(), &c, self(t), nil)
+	if err != nil || rep.OK() {
+		t.Errorf("validate: ok %v, %v", rep.OK(), err)
 	}
 }

@@ -82,6 +82,8 @@ type process struct {
 	log  string
 	done chan struct{} // closed when the guard has ended and all output is in
 	err  error         // of Wait; valid once done
+
+	strange int // looks in a row that saw a foreign socket; for ready's caller only
 }
 
 // start starts c; it does not wait for readiness.
@@ -265,26 +267,32 @@ func (p *process) owns(ctx context.Context, addr string) (bool, error) {
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return false, fmt.Errorf("readiness of %s: %w", p.name, err)
 	}
-	for try := 0; ; try++ {
-		mine, err := fixture.Descendants(p.cmd.Process.Pid)
-		if err != nil { // a system that does not say who listens
-			c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
-			if err == nil {
-				c.Close()
-			}
-			return err == nil, nil
+	mine, err := fixture.Descendants(p.cmd.Process.Pid)
+	if err != nil { // a system that does not say who listens
+		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			c.Close()
 		}
-		switch owner, err := fixture.Owner(addr, mine); {
-		case err != nil:
-			return false, fmt.Errorf("readiness of %s: %w", p.name, err)
-		case owner != fixture.Foreign:
-			return owner == fixture.Ours, nil
-		case try > 0 || p.ended():
-			return false, fmt.Errorf("readiness of %s: somebody else, not ours, listens on %s", p.name, addr)
-		}
-		// A child that was born between the two looks is ours after all: once more.
+		return err == nil, nil
 	}
+	owner, err := fixture.Owner(addr, mine)
+	if err != nil {
+		return false, fmt.Errorf("readiness of %s: %w", p.name, err)
+	}
+	if owner != fixture.Foreign {
+		p.strange = 0
+		return owner == fixture.Ours, nil
+	}
+	// A server that is just handing its sockets to its workers looks like this for
+	// a moment; a stranger stays.
+	if p.strange++; p.strange < maxStrange || p.ended() {
+		return false, nil
+	}
+	return false, fmt.Errorf("readiness of %s: somebody else, not ours, listens on %s", p.name, addr)
 }
+
+// maxStrange is how many looks in a row a foreign socket must show to be one.
+const maxStrange = 30
 
 // tail is the end of the process's log, for error messages.
 func (p *process) tail() string {
