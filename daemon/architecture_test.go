@@ -19,7 +19,7 @@ const module = "gettier.dev/gettierd"
 // of a lower tier only. A new package takes its place here first.
 var tiers = map[string]int{
 	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "tui/clean": 0, "tui/termbg": 0, "config/watch": 0,
-	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2,
+	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 14, "tui/story": 3, "tui/words": 2,
 	"ledger/redact": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
 	"sensors/verdict": 3, "ledger": 3, "tui": 3, "tui/rows": 2, "tui/theme": 2,
 	"sensors":      4,
@@ -32,7 +32,7 @@ var tiers = map[string]int{
 	"daemon":          11,
 	"daemon/gettierd": 12,
 	"scenarios":       3, "scenarios/fixture": 3, "scenarios/model": 4, "scenarios/harness": 5,
-	"tui/gettier": 13,
+	"tui/gettier": 13, "daemon/e2e": 13,
 }
 
 // rule forbids imports, with the reason that a failure prints.
