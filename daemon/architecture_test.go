@@ -32,7 +32,7 @@ var tiers = map[string]int{
 	"daemon":          11,
 	"daemon/gettierd": 12,
 	"scenarios":       3, "scenarios/fixture": 3, "scenarios/model": 4, "scenarios/harness": 5,
-	"tui/gettier": 13, "daemon/e2e": 13,
+	"tui/gettier": 13,
 }
 
 // rule forbids imports, with the reason that a failure prints.
