@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ipc/ipcserver"
 	"gettier.dev/gettierd/ledger"
@@ -168,6 +169,64 @@ func (b backend) Holds(_ context.Context, q ipc.HoldQuery) (ipc.List[lemma.Hold]
 func (b backend) Hold(_ context.Context, id string) (lemma.Hold, error) {
 	h, err := b.d.ledger.Hold(id)
 	return h, known(err)
+}
+
+func (b backend) AnswerHold(ctx context.Context, id string, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error) {
+	h, err := b.d.holds.Find(id)
+	if err != nil {
+		return h, answerError(err)
+	}
+	items := make([]hold.ItemAnswer, len(a.Items))
+	for i, it := range a.Items {
+		items[i] = hold.ItemAnswer{Item: it.Item, Answer: it.Answer, Text: it.Text, Scope: it.Scope}
+	}
+	h, err = b.d.holds.Answer(ctx, h.ID, items, by)
+	return h, answerError(err)
+}
+
+// answerError turns the book's faults into the socket's.
+func answerError(err error) error {
+	var closed *hold.Closed
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &closed):
+		return fmt.Errorf("%w: %w", ipcserver.ErrConflict, err)
+	case errors.Is(err, hold.ErrNotFound):
+		return fmt.Errorf("%w: %w", ipcserver.ErrNotFound, err)
+	case errors.Is(err, hold.ErrIncomplete):
+		return fmt.Errorf("%w: %w", ipcserver.ErrInvalid, err)
+	}
+	return err
+}
+
+func (b backend) Tell(ctx context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error) {
+	if name, project := strings.CutPrefix(t.Scope, "project:"); project {
+		if _, err := b.d.root(name); err != nil {
+			return lemma.Fact{}, err
+		}
+	} else if t.Scope != "host" {
+		return lemma.Fact{}, fmt.Errorf("%w: the scope %q is neither host nor project:NAME", ipcserver.ErrInvalid, t.Scope)
+	}
+	f, err := b.d.holds.Tell(ctx, t.Scope, t.Claim, by)
+	return f, answerError(err)
+}
+
+func (b backend) InvalidateFact(ctx context.Context, id, reason string, by lemma.Answerer) (lemma.Fact, error) {
+	f, err := b.d.ledger.Fact(id)
+	if err != nil {
+		return f, known(err)
+	}
+	if f.Status != lemma.StatusActive {
+		return f, fmt.Errorf("%w: fact %s is %s", ipcserver.ErrConflict, id, f.Status)
+	}
+	reason, _ = b.d.redact.String(clean(reason))
+	_, err = b.d.ledger.Append(ctx, ledger.Draft{Body: lemma.FactInvalidated{Contract: lemma.Contract, Fact: id, Reason: reason, By: hold.Who(by)}})
+	if err != nil {
+		return f, err
+	}
+	f, err = b.d.ledger.Fact(id)
+	return f, known(err)
 }
 
 func turnOf(r ledger.TurnRow) ipc.Turn {

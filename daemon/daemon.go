@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
@@ -49,6 +50,10 @@ type Options struct {
 	Layout  config.Layout
 	Environ []string
 	Flags   map[string]string // configuration keys set on the command line
+	// AnswerConn is a connection that only the process which started this private
+	// daemon holds: what comes over it counts as its person's word. It is refused
+	// where the state already has a ledger.
+	AnswerConn net.Conn
 	// Upstream is --upstream: the default of both formats.
 	Upstream string
 	// Terminal reports that a person started the daemon in a terminal, so that
@@ -71,6 +76,7 @@ type Daemon struct {
 	sensors *sensors.Registry
 	runner  *sensors.Runner
 	drafts  *sensors.Runner // runs what a person wants to try, approved or not
+	holds   *hold.Book
 	engine  *turn.Engine
 	proxy   *proxy.Server
 
@@ -78,6 +84,7 @@ type Daemon struct {
 	socketLn net.Listener
 	http     *http.Server
 	api      *ipcserver.Server
+	answers  *ipcserver.Server // over AnswerConn, or nil
 
 	watchers atomic.Int64 // surfaces that a person looks at
 	mu       sync.Mutex
@@ -192,9 +199,11 @@ func (d *Daemon) openEngine() error {
 	if err != nil {
 		return err
 	}
+	hide := func(s string) string { out, _ := d.redact.String(s); return out }
+	d.holds = &hold.Book{Store: d.ledger, Now: d.o.Now, Entropy: d.o.Entropy, Redact: hide, ToldTTL: d.conf.toldTTL}
 	d.engine = &turn.Engine{
-		Store: d.ledger, Sensors: measurer{d}, Settings: d.conf.turnSettings, Now: d.o.Now, Entropy: d.o.Entropy, Key: key,
-		Redact:   func(s string) string { out, _ := d.redact.String(s); return out },
+		Store: d.ledger, Holds: d.holds, Sensors: measurer{d}, Settings: d.conf.turnSettings, Now: d.o.Now, Entropy: d.o.Entropy, Key: key,
+		Redact:   hide,
 		Attended: func() bool { return d.watchers.Load() > 0 },
 		Log:      d.log,
 	}

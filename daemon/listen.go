@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,9 +40,60 @@ func (d *Daemon) listen() error {
 	if d.socketLn, err = ipcserver.Listen(d.o.Layout.Socket); err != nil {
 		return err
 	}
-	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: person, Log: d.log})
+	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: person, Refused: d.refused, Log: d.log})
+	if d.o.AnswerConn != nil {
+		d.answers = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Log: d.log, Person: func(*net.UnixConn) (lemma.Answerer, error) {
+			return lemma.Answerer{UID: os.Getuid(), Via: "harness"}, nil
+		}})
+	}
 	return nil
 }
+
+// refused records a person's call that did not count as one.
+func (d *Daemon) refused(c *net.UnixConn, call string, why error) {
+	b := lemma.AnswerRefused{Contract: lemma.Contract, Call: call, Why: clean(why.Error())}
+	if p, err := peer.Unix(c); err == nil {
+		b.UID, b.PID, b.Exe = p.UID, p.PID, clean(p.Exe)
+	}
+	d.record(b)
+}
+
+// clean bounds a line that goes on the chain.
+func clean(s string) string {
+	s = strings.ToValidUTF8(s, "�")
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}
+
+// oneConn is a listener that yields one connection and then waits for the end.
+type oneConn struct {
+	conn net.Conn
+	once sync.Once
+	end  chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	var c net.Conn
+	l.once.Do(func() { c = l.conn })
+	if c != nil {
+		return c, nil
+	}
+	<-l.end
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error {
+	select {
+	case <-l.end:
+	default:
+		close(l.end)
+	}
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // unixPeer is who is at the other end of a socket connection.
 func unixPeer(c *net.UnixConn) (ipcserver.Peer, error) {
@@ -72,6 +124,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	errs := make(chan error, 2) // one result of each server
 	wg.Go(func() { errs <- serve(d.http, d.proxyLn) })
 	wg.Go(func() { errs <- d.api.Serve(d.socketLn) })
+	if d.answers != nil {
+		wg.Go(func() {
+			if err := d.answers.Serve(&oneConn{conn: d.o.AnswerConn, end: make(chan struct{})}); err != nil && ctx.Err() == nil {
+				d.log.Debug("answer descriptor", "error", err.Error())
+			}
+		})
+	}
 	wg.Go(func() {
 		if err := d.sensors.Watch(ctx); err != nil && ctx.Err() == nil {
 			d.warn("sensor registries are not watched: " + err.Error())
@@ -92,6 +151,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.http.Close() // the drain is over: the rest is cut
 	}
 	err = errors.Join(err, d.api.Shutdown(down))
+	if d.answers != nil {
+		err = errors.Join(err, d.answers.Shutdown(down))
+	}
 	wg.Wait()
 	return errors.Join(err, d.closeAll())
 }

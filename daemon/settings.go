@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/config/watch"
@@ -56,6 +57,14 @@ func (s *settings) layout() config.Layout       { return s.cur.Load().paths }
 func (s *settings) turnSettings() turn.Settings { return s.cur.Load().turn }
 func (s *settings) proxySettings() proxy.Settings {
 	return s.cur.Load().proxy
+}
+
+// toldTTL is how long a told fact of a scope lasts.
+func (s *settings) toldTTL(scope string) time.Duration {
+	if scope == "host" {
+		return s.live().Ledger.ToldTTL.Host
+	}
+	return s.live().Ledger.ToldTTL.Project
 }
 
 // openConfig loads the configuration for the first time; a bad file is an error
@@ -236,7 +245,7 @@ func turnSettings(c *config.Config) turn.Settings {
 			lemma.Change: c.Gate.Classes.Change, lemma.Destructive: c.Gate.Classes.Destructive,
 		},
 		Watch: c.Gate.Mode == "watch", HoldOnUnverifiable: c.Gate.HoldOnUnverifiable, AnnotateGaps: c.Gate.AnnotateGaps,
-		HoldsPerHour: c.Gate.Budget.PerHour, HoldsPerDay: c.Gate.Budget.PerDay, HoldTTL: c.Gate.HoldTTL,
+		HoldsPerHour: c.Gate.Budget.PerHour, HoldsPerDay: c.Gate.Budget.PerDay, HoldTTL: c.Gate.HoldTTL, ClientWait: c.Gate.ClientWait,
 		DeclareAtPrompt: c.Declare.At != "action", DeclareAtAction: c.Declare.At != "prompt",
 		DeclareMaxTokens: c.Declare.MaxTokens, DeclareMaxPerTurn: c.Declare.MaxPerTurn, DeclareReuse: c.Declare.Reuse,
 		InjectMaxBytes: c.Inject.MaxBytes, FailOpenExplore: c.Ledger.FailOpenExplore, KeepAlive: keepAlive,

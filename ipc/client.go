@@ -186,6 +186,21 @@ func (c *Client) Hold(ctx context.Context, id string) (lemma.Hold, error) {
 	return get[lemma.Hold](ctx, c, "/v1/holds/"+url.PathEscape(id), nil)
 }
 
+// AnswerHold answers every item of a hold; a person's call.
+func (c *Client) AnswerHold(ctx context.Context, id string, a HoldAnswer) (lemma.Hold, error) {
+	return call[lemma.Hold](ctx, c, http.MethodPost, "/v1/holds/"+url.PathEscape(id)+"/answer", nil, a)
+}
+
+// Tell states a fact; a person's call.
+func (c *Client) Tell(ctx context.Context, t Tell) (lemma.Fact, error) {
+	return call[lemma.Fact](ctx, c, http.MethodPost, "/v1/facts", nil, t)
+}
+
+// InvalidateFact withdraws a fact; a person's call.
+func (c *Client) InvalidateFact(ctx context.Context, id string, i Invalidation) (lemma.Fact, error) {
+	return call[lemma.Fact](ctx, c, http.MethodPost, "/v1/facts/"+url.PathEscape(id)+"/invalidate", nil, i)
+}
+
 // Turns lists turns, newest first.
 func (c *Client) Turns(ctx context.Context, q TurnQuery) (List[Turn], error) {
 	return get[List[Turn]](ctx, c, "/v1/turns",

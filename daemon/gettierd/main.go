@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -58,6 +59,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		upstream = fs.String("upstream", "", "")
 		level    = fs.String("log-level", "", "")
 		version  = fs.Bool("version", false, "")
+		answerFD = fs.Int("answer-fd", -1, "")
 	)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -108,8 +110,16 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: lvl}))
+	var answers net.Conn
+	if *answerFD >= 0 {
+		var err error
+		if answers, err = answerConn(*answerFD, *state, layout); err != nil {
+			fmt.Fprintln(stderr, "gettierd: --answer-fd:", err)
+			return exitUsage
+		}
+	}
 	d, err := daemon.New(daemon.Options{
-		Layout: layout, Environ: environ, Flags: flags, Upstream: *upstream, Terminal: terminal(os.Stdin), Log: log, Level: lvl,
+		Layout: layout, Environ: environ, Flags: flags, Upstream: *upstream, Terminal: terminal(os.Stdin), Log: log, Level: lvl, AnswerConn: answers,
 	})
 	if err != nil {
 		fmt.Fprintln(stderr, "gettierd:", err)
@@ -138,6 +148,24 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitInternal
 	}
 	return exitOK
+}
+
+// answerConn takes the inherited descriptor over which the process that starts a
+// private daemon answers its holds. Only a state of its own that is new may have
+// one: no daemon of a person can be restarted with it.
+func answerConn(fd int, state string, layout config.Layout) (net.Conn, error) {
+	if state == "" {
+		return nil, errors.New("it goes with --state")
+	}
+	if _, err := os.Lstat(layout.Ledger); !errors.Is(err, os.ErrNotExist) {
+		return nil, errors.New("the state directory is not new")
+	}
+	f := os.NewFile(uintptr(fd), "answers")
+	if f == nil {
+		return nil, errors.New("it is not open")
+	}
+	defer f.Close()
+	return net.FileConn(f)
 }
 
 // terminal reports whether f is a terminal.

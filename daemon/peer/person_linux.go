@@ -129,6 +129,20 @@ func person(p, self Process) (lemma.Answerer, error) {
 	return a, nil
 }
 
+// Chat says whether p's chat may carry a person's words (design 13.2): it is
+// alive and no agent's client started it. The error is a *Refusal.
+func Chat(p Process) error {
+	if !p.Alive() {
+		return &Refusal{Why: "the calling process has ended"}
+	}
+	for _, q := range p.Chain() {
+		if name, ok := agent(q); ok {
+			return &Refusal{Why: fmt.Sprintf("it was started by %s (process %d)", name, q.PID), Hint: terminalHint}
+		}
+	}
+	return nil
+}
+
 // rooted checks the top of the line: the process below whatever adopts
 // orphans. A host of terminals may stand there, and the first process of the
 // namespace. Anything else has to be one of our own ancestors or older than we

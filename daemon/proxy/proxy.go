@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -285,8 +286,9 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	q := &turn.Request{
 		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
 		Scope:     sc,
-		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Agent: agent},
-		CredHash:  cred, Observe: up.Observe,
+		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Start: proc.Start, Agent: agent},
+		CredHash:  cred, Observe: up.Observe, Timeout: clientTimeout(r.Header),
+		Person: func() error { return peer.Chat(proc) },
 	}
 	if q.Scope.Named != "" && s.Conflict != nil {
 		s.Conflict(q.Scope.Named, q.Scope.Name)
@@ -331,6 +333,18 @@ func attribution(h http.Header, rt route.Route) (agent, source string) {
 		return name, "header-heuristic"
 	}
 	return "", "unattributed"
+}
+
+// defaultTimeout is how long clients that do not say wait for a first byte:
+// most stop at about 300 s.
+const defaultTimeout = 300 * time.Second
+
+// clientTimeout is how long this client waits, by its own word.
+func clientTimeout(h http.Header) time.Duration {
+	if n, err := strconv.Atoi(h.Get("X-Stainless-Timeout")); err == nil && n > 0 && n < 86400 {
+		return min(time.Duration(n)*time.Second, defaultTimeout)
+	}
+	return defaultTimeout
 }
 
 // errTooLarge and errCoding are faults of a request's body.

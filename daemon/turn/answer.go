@@ -34,8 +34,72 @@ type relay struct {
 	out   Sink
 	first wire.Stream // the stream whose pieces may have left
 	cur   wire.Stream
-	ours  bool              // something of ours stands between the pieces
-	start func(stream bool) // sends status and headers before the first byte
+	ours  bool // something of ours stands between the pieces
+	start func(early bool)
+	// What the upstream said of the answer that is being sent.
+	status int
+	head   http.Header
+}
+
+// newRelay makes the client's side of one request.
+func newRelay(e *Engine, q *Request, t *live, out Sink) *relay {
+	r := &relay{out: out, status: http.StatusOK, head: http.Header{"Content-Type": {"text/event-stream"}}}
+	r.start = func(early bool) {
+		h := Headers{Turn: t.id, Hold: t.look().hold, Rung: -1} // all that is certain, and safe to read, before the decision
+		if !early {
+			h = t.headers()
+		}
+		out.Start(r.status, r.head, true, h)
+	}
+	return r
+}
+
+// open starts a stream before its answer is known.
+func (r *relay) open(a wire.Adapter, model, id string) error {
+	st := a.NewStream()
+	b := a.Start(model, id)
+	pieces, err := st.Feed(b)
+	if err != nil {
+		return fmt.Errorf("open stream: %w", err)
+	}
+	for _, p := range pieces {
+		st.Sent(p)
+	}
+	r.first, r.cur, r.ours = st, st, true
+	r.start(true)
+	return r.out.Write(b)
+}
+
+// alive runs f and keeps a streaming client's connection alive meanwhile. A
+// panic in f comes out here.
+func (e *Engine) alive(q *Request, rl *relay, f func()) {
+	if !q.Wire.Stream {
+		f()
+		return
+	}
+	done := make(chan any, 1) // f's end; it may come while a keep-alive is being written
+	go func() {
+		defer func() { done <- recover() }()
+		f()
+	}()
+	tick := time.NewTicker(e.Settings().KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case p := <-done:
+			if p != nil {
+				panic(p)
+			}
+			return
+		case <-tick.C:
+			// A lost client shows on the next write and by its context.
+			if !rl.out.Started() {
+				_ = rl.open(q.Adapter, q.Wire.Model, "gettier")
+			} else if err := rl.insert(rl.first.CloseOpen()); err == nil {
+				_ = rl.raw(q.Adapter.KeepAlive(true))
+			}
+		}
+	}
 }
 
 // send forwards one piece of the current answer: as received while nothing of
@@ -61,7 +125,7 @@ func (r *relay) raw(b []byte) error {
 		return nil
 	}
 	if !r.out.Started() {
-		r.start(true)
+		r.start(false)
 	}
 	return r.out.Write(b)
 }
@@ -69,30 +133,28 @@ func (r *relay) raw(b []byte) error {
 // answer makes the client's answer from body: it calls the upstream, lets text
 // through, holds tool calls until they are complete and ruled on, and starts
 // over where the ruling says so.
-func (e *Engine) answer(ctx context.Context, q *Request, t *live, body []byte, out Sink) error {
-	var rl *relay
+func (e *Engine) answer(ctx context.Context, q *Request, t *live, rl *relay) error {
 	for round := 0; ; round++ {
+		body, err := e.body(q)
+		if err != nil {
+			return e.fail(q, t, rl.out, fmt.Errorf("splice blocks: %w", err))
+		}
 		t.stage = "answer"
 		began := e.Now()
 		resp, err := q.Upstream.Call(ctx, body)
 		if err != nil {
-			return e.upstreamFailed(ctx, q, t, out, err)
+			return e.upstreamFailed(ctx, q, t, rl.out, err)
 		}
 		var rule ruling
 		if isStream(resp) && q.Wire.Stream {
-			if rl == nil {
-				rl = &relay{out: out, start: func(stream bool) { out.Start(resp.StatusCode, resp.Header, stream, t.headers()) }}
-			}
+			rl.status, rl.head = resp.StatusCode, resp.Header
 			rule, err = e.streamed(ctx, q, t, resp, rl, round)
 		} else {
-			rule, err = e.whole(ctx, q, t, resp, out, rl, round)
+			rule, err = e.whole(ctx, q, t, resp, rl, round)
 		}
 		t.spent("answer", e.Now().Sub(began))
 		if err != nil || !rule.again {
 			return err
-		}
-		if body, err = e.body(q); err != nil {
-			return fmt.Errorf("splice blocks: %w", err)
 		}
 	}
 }
@@ -111,7 +173,7 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 	}
 	st := q.Adapter.NewStream()
 	rl.cur = st
-	if rl.first == nil || !rl.out.Started() {
+	if !rl.out.Started() {
 		rl.first, rl.ours = st, false
 	}
 	gated := len(q.Wire.Tools) > 0 || t.notes != ""
@@ -158,8 +220,13 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 		return ruling{}, e.cut(q, t, rl.out, errCut)
 	}
 	ans := st.Answer()
-	rule, err := e.ruleWhileWaiting(ctx, q, t, ans, rl, round)
+	var rule ruling
+	var err error
+	e.alive(q, rl, func() { rule, err = e.rule(ctx, q, t, ans, round) })
 	if err != nil {
+		if ctx.Err() != nil {
+			return ruling{}, e.clientGone(t, st, ctx.Err())
+		}
 		return ruling{}, e.fail(q, t, rl.out, err)
 	}
 	if rule.again {
@@ -183,39 +250,9 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 	return rule, nil
 }
 
-// ruleWhileWaiting rules on an answer and keeps the client's stream alive meanwhile.
-func (e *Engine) ruleWhileWaiting(ctx context.Context, q *Request, t *live, ans *wire.Answer, rl *relay, round int) (ruling, error) {
-	if len(ans.Calls) == 0 {
-		return e.rule(ctx, q, t, ans, round)
-	}
-	type result struct {
-		r   ruling
-		err error
-	}
-	done := make(chan result, 1) // the ruling outlives a failed keep-alive write
-	go func() {
-		r, err := e.rule(ctx, q, t, ans, round)
-		done <- result{r, err}
-	}()
-	tick := time.NewTicker(e.Settings().KeepAlive)
-	defer tick.Stop()
-	for {
-		select {
-		case r := <-done:
-			return r.r, r.err
-		case <-tick.C:
-			// A stream that has not started yet waits silently: most clients allow minutes.
-			if rl.out.Started() {
-				if err := rl.insert(rl.first.CloseOpen()); err == nil {
-					_ = rl.raw(q.Adapter.KeepAlive(true)) // a lost client shows on the next write
-				}
-			}
-		}
-	}
-}
-
 // whole reads one answer that is not streamed, or an upstream's refusal.
-func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Response, out Sink, rl *relay, round int) (ruling, error) {
+func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Response, rl *relay, round int) (ruling, error) {
+	out := rl.out
 	defer resp.Body.Close()
 	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
 		return ruling{}, e.refuse(q, t, out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
@@ -290,16 +327,18 @@ func copyBody(out Sink, r io.Reader) error {
 	}
 }
 
-// endText sends text as the whole answer, before or after an upstream was asked.
-func (e *Engine) endText(q *Request, t *live, out Sink, text string) error {
-	h := http.Header{}
-	if q.Wire.Stream {
-		h.Set("Content-Type", "text/event-stream")
-	} else {
-		h.Set("Content-Type", "application/json")
+// endText sends text as the whole answer, or as the end of a stream that had to
+// start early.
+func (e *Engine) endText(q *Request, t *live, rl *relay, text string) error {
+	if rl.out.Started() {
+		return rl.insert(rl.first.Finish(text))
 	}
-	out.Start(http.StatusOK, h, q.Wire.Stream, t.headers())
-	return out.Write(q.Adapter.TextAnswer(q.Wire.Model, t.id, text, q.Wire.Stream))
+	h := http.Header{"Content-Type": {"application/json"}}
+	if q.Wire.Stream {
+		h = http.Header{"Content-Type": {"text/event-stream"}}
+	}
+	rl.out.Start(http.StatusOK, h, q.Wire.Stream, t.headers())
+	return rl.out.Write(q.Adapter.TextAnswer(q.Wire.Model, t.id, text, q.Wire.Stream))
 }
 
 // refuse answers with an error in the client's format, if nothing has left yet.

@@ -31,6 +31,19 @@ type outcome struct {
 	why   string
 }
 
+// checked is a check up to its decision: what was declared and found. It is
+// also what a stored turn is read back into.
+type checked struct {
+	verified
+	oc         occasion
+	plan       string
+	rung       int
+	undeclared bool
+	before     lemma.Decision   // of the turn, before this check
+	counts     lemma.Counts     // likewise
+	turnAnswer lemma.AnswerKind // a person's word on a turn that declared nothing
+}
+
 // check declares, verifies and decides once, and writes every step down before
 // it returns. body is the request as it was sent upstream.
 func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc occasion) (outcome, error) {
@@ -48,41 +61,36 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 	if err := e.write(ctx, t, declared(p, oc)...); err != nil {
 		return outcome{}, err
 	}
+	c := &checked{oc: oc, rung: p.rung, undeclared: p.decl == nil, before: t.decision, counts: t.counts}
 	t.rung = p.rung
 	if p.decl != nil {
+		c.plan = p.decl.PlanSummary
 		e.counts.declared.Add(1)
 	}
 
 	began = e.Now()
 	t.stage = "verify"
-	v, err := e.verify(ctx, q, t, p.decl, oc)
+	c.verified, err = e.verify(ctx, q, t, p.decl, oc)
 	t.spent("verify", e.Now().Sub(began))
 	if err != nil {
 		return outcome{}, fmt.Errorf("verify premises: %w", err)
 	}
-
 	t.stage = "decide"
+	return e.decideOn(ctx, q, t, c)
+}
+
+// decideOn asks the gate and carries out what it says.
+func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) (outcome, error) {
 	set := e.Settings()
-	in := gate.In{
-		Class: oc.class, Effect: oc.effect, Modes: set.Modes, Watch: set.Watch, Attended: e.attended(q),
-		OverBudget: e.holds.over(e.Now(), set.HoldsPerHour, set.HoldsPerDay), Undeclared: p.decl == nil,
-		HoldOnUnverifiable: set.HoldOnUnverifiable, AnnotateGaps: set.AnnotateGaps, Claims: claims(v.found),
-	}
-	d := gate.Decide(in)
+	d := gate.Decide(gate.In{
+		Class: c.oc.class, Effect: c.oc.effect, Modes: set.Modes, Watch: set.Watch, Attended: e.attended(q),
+		OverBudget: e.budget.over(e.Now(), set.HoldsPerHour, set.HoldsPerDay), Undeclared: c.undeclared, Answer: c.turnAnswer,
+		HoldOnUnverifiable: set.HoldOnUnverifiable, AnnotateGaps: set.AnnotateGaps, Claims: claims(c.found),
+	})
 	t.gated = true
-	t.decision = decide(t.decision, d.Decision)
-	t.counts = addCounts(t.counts, d.Counts)
-	t.passes++ // only a check that came to its decision covers anything
-	if p.decl != nil {
-		if t.covered == "" || oc.class.Rank() > t.covered.Rank() {
-			t.covered = oc.class
-		}
-		e.mu.Lock()
-		if c := e.convs[t.conversation]; c != nil {
-			c.covered = &coverage{at: e.Now(), class: oc.class, root: t.scope.Root, turn: t.id}
-		}
-		e.mu.Unlock()
-	}
+	t.decision = decide(c.before, d.Decision)
+	t.counts = addCounts(c.counts, d.Counts)
+	t.counts.Allowed, t.counts.Denied, t.counts.Held = c.counts.Allowed, c.counts.Denied, c.counts.Held
 	decided := lemma.GateDecided{Contract: lemma.Contract, Decision: d.Decision, Class: d.Class, Mode: d.Mode, Counts: d.Counts, Reasons: noNil(d.Reasons)}
 
 	switch d.Decision {
@@ -90,31 +98,53 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 		e.counts.caught.Add(1)
 	case lemma.DecHeld:
 		e.counts.held.Add(1)
-		return e.holdFor(ctx, q, t, p, v, d, decided)
 	case lemma.DecBlocked:
 		e.counts.blocked.Add(1)
+	}
+	if len(d.Hold) > 0 || d.HoldTurn {
+		return e.askPerson(ctx, q, t, c, d, ledger.Draft{Turn: t.id, Body: decided})
+	}
+	e.cover(t, c)
+	if d.Deny {
 		if err := e.write(ctx, t, decided); err != nil {
 			return outcome{}, err
 		}
-		return outcome{ends: true, text: blockedText(v.found, d), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
+		return outcome{ends: true, text: blockedText(c.found, d, lemma.Hold{}), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
 	}
 	o := outcome{}
 	block := ""
-	if len(d.Correct) > 0 || oc.at == "prompt" {
-		block = verificationBlock(v, q.Upstream.Trusted(), set.InjectMaxBytes)
+	if len(d.Correct) > 0 || c.oc.at == "prompt" {
+		block = verificationBlock(c.verified, q.Upstream.Trusted(), set.InjectMaxBytes)
 	}
 	if block != "" {
 		o.again = len(d.Correct) > 0
-		if err := e.store(ctx, q, t, block, "verification", v.factIDs, decided, true); err != nil {
+		if err := e.store(ctx, q, t, block, "verification", c.factIDs, decided, true); err != nil {
 			return outcome{}, err
 		}
 	} else if err := e.write(ctx, t, decided); err != nil {
 		return outcome{}, err
 	}
 	if len(d.Note) > 0 {
-		o.text = noteText(v.found, d.Note)
+		o.text = noteText(c.found, d.Note)
 	}
 	return o, nil
+}
+
+// cover notes what this check stands for. Only one that came to its decision,
+// answers included, covers anything.
+func (e *Engine) cover(t *live, c *checked) {
+	t.passes++
+	if c.undeclared {
+		return
+	}
+	if t.covered == "" || c.oc.class.Rank() > t.covered.Rank() {
+		t.covered = c.oc.class
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if conv := e.convs[t.conversation]; conv != nil {
+		conv.covered = &coverage{at: e.Now(), class: c.oc.class, root: t.scope.Root, turn: t.id}
+	}
 }
 
 // decide keeps the strongest decision of a turn; anything the gate decided
@@ -207,18 +237,18 @@ func (e *Engine) store(ctx context.Context, q *Request, t *live, text, why strin
 }
 
 // injectFacts gives a new prompt what is known and was not yet said in its
-// conversation, and returns the request with it.
-func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live, body []byte) ([]byte, error) {
+// conversation.
+func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live) error {
 	if t.scope.Name == "" || t.conversation == "" {
-		return body, nil
+		return nil
 	}
 	page, err := e.Store.Facts(ledger.FactFilter{Scope: []string{"host", t.scope.Name}, Status: lemma.StatusActive, Limit: 500})
 	if err != nil {
-		return nil, fmt.Errorf("read facts: %w", err)
+		return fmt.Errorf("read facts: %w", err)
 	}
 	blocks, err := e.Store.Blocks(t.conversation)
 	if err != nil {
-		return nil, fmt.Errorf("read blocks: %w", err)
+		return fmt.Errorf("read blocks: %w", err)
 	}
 	var sent strings.Builder
 	for _, b := range blocks {
@@ -237,10 +267,7 @@ func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live, body []by
 	}
 	text, ids := factsBlock(news, e.Settings().InjectMaxBytes)
 	if text == "" {
-		return body, nil
+		return nil
 	}
-	if err := e.store(ctx, q, t, text, "facts", ids, nil, false); err != nil {
-		return nil, err
-	}
-	return e.body(q)
+	return e.store(ctx, q, t, text, "facts", ids, nil, false)
 }

@@ -2,71 +2,275 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/gate"
+	"gettier.dev/gettierd/daemon/hold"
+	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
-// holdFor opens one hold for all that a person must settle, and ends the turn
-// with the question as text.
-func (e *Engine) holdFor(ctx context.Context, q *Request, t *live, p pass, v verified, d gate.Out, decided lemma.GateDecided) (outcome, error) {
+// Holds is what a turn needs of the book of holds.
+type Holds interface {
+	Open(ctx context.Context, h lemma.Hold, before ...ledger.Draft) (lemma.Hold, error)
+	Answer(ctx context.Context, id string, items []hold.ItemAnswer, by lemma.Answerer) (lemma.Hold, error)
+	Done(id string) <-chan struct{}
+	Expire(ctx context.Context, now time.Time) error
+}
+
+// turnClaim is the claim id of an item that stands for a turn as a whole.
+const turnClaim = "turn:"
+
+// askPerson opens one hold for all that a person must settle, waits as long as this
+// client can, and decides again with the answers. Otherwise the turn ends with
+// the question as text and the stored turn waits for its answer.
+func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked, d gate.Out, decided ledger.Draft) (outcome, error) {
 	now := e.Now()
-	id, err := lemma.NewID(lemma.IDHold, now, e.Entropy)
-	if err != nil {
-		return outcome{}, err
-	}
 	h := lemma.Hold{
-		ID: id, Kind: "claims", State: lemma.HoldOpen, Scope: scopeName(t.scope), Turn: t.id, Conversation: t.conversation,
-		Model: cutText(q.Wire.Model, maxValueText), Agent: q.Principal.Agent, OpenedAt: lemma.Time(now), ExpiresAt: lemma.Time(now.Add(e.Settings().HoldTTL)),
+		Kind: "claims", Scope: scopeName(t.scope), Turn: t.id, Conversation: t.conversation, Class: d.Class,
+		Model: cutText(q.Wire.Model, maxValueText), Agent: q.Principal.Agent, PlanSummary: c.plan,
+		ExpiresAt: lemma.Time(now.Add(e.Settings().HoldTTL)), Asker: &lemma.Asker{PID: q.Principal.PID, Start: q.Principal.Start},
 	}
-	if p.decl != nil {
-		h.PlanSummary = p.decl.PlanSummary
-	}
-	for n, i := range d.Hold {
-		f := v.found[i]
+	for _, i := range d.Hold {
+		f := c.found[i]
 		h.Items = append(h.Items, lemma.HoldItem{
-			ID: fmt.Sprint(n + 1), ClaimID: f.claimID, TopicID: f.topicID, Claim: f.claim, Reason: f.reason, Verdict: f.verdict,
+			ID: fmt.Sprint(len(h.Items) + 1), ClaimID: f.claimID, TopicID: f.topicID, Claim: f.claim, Reason: f.reason, Verdict: f.verdict,
 			Sensor: f.sensor, Invocation: f.inv, Tried: noNil(f.tried), EvidenceExcerpt: cutText(f.measured, maxValueText),
 		})
 	}
 	if d.HoldTurn {
 		h.Items = append(h.Items, lemma.HoldItem{
-			ID: fmt.Sprint(len(h.Items) + 1), ClaimID: "turn:" + t.id, Claim: "this action rests on no false premise", Verdict: lemma.Inconclusive,
-			Reason: "nothing about the plan was declared", Tried: []string{},
+			ID: fmt.Sprint(len(h.Items) + 1), ClaimID: turnClaim + t.id, Claim: "this action rests on no false premise", Verdict: lemma.Inconclusive,
+			Reason: "the model did not say what its plan depends on", Tried: []string{},
 		})
 	}
-	if err := e.write(ctx, t, decided, lemma.HoldOpened{Contract: lemma.Contract, Hold: h}); err != nil {
+	wait := e.patience(q)
+	if wait > 0 {
+		h.ClientDeadline = lemma.Time(now.Add(wait))
+	}
+	h, err := e.Holds.Open(ctx, h, decided)
+	if err != nil {
 		return outcome{}, err
 	}
-	e.holds.add(now)
-	t.hold, t.stage = id, "hold"
-	return outcome{ends: true, text: holdText(h), state: "REQUIRE_CONFIRM", why: "held: " + id}, nil
-}
-
-// holdText asks the person in the chat. It says what is assumed, what was tried
-// and how to go on.
-func holdText(h lemma.Hold) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "gettier needs an answer before this goes on (hold %s).\n", h.ID[len(h.ID)-lemma.ShortLen:])
-	for _, it := range h.Items {
-		fmt.Fprintf(&b, "  Assumed:  %s\n", unframed(it.Claim))
-		if len(it.Tried) == 0 {
-			fmt.Fprintf(&b, "  Tried:    nothing could be measured (%s)\n", unframed(it.Reason))
-		}
-		for _, tr := range it.Tried {
-			fmt.Fprintf(&b, "  Tried:    %s\n", unframed(tr))
+	if d.Decision == lemma.DecHeld && h.Turn == t.id && c.oc.effect.Rank() < shell.Destroy.Rank() {
+		e.budget.add(now)
+	}
+	t.hold, t.stage = h.ID, "hold"
+	t.show(func(s *snapshot) { s.hold = h.ID })
+	if d.Decision == lemma.DecBlocked {
+		t.stage = "decide"
+		return outcome{ends: true, text: blockedText(c.found, d, h), state: "DENY", why: "blocked, hold " + h.ID}, nil
+	}
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-e.Holds.Done(h.ID):
+			return e.answered(ctx, q, t, c, h.ID)
+		case <-timer.C:
+		case <-ctx.Done():
+			return outcome{}, ctx.Err()
 		}
 	}
-	b.WriteString("Nothing was run. Say what is true in your next message, in the words of the assumption, or mend the sensor; `gettier holds` shows the details.")
-	return b.String()
+	return outcome{ends: true, text: hold.Question(h, unframed), state: "REQUIRE_CONFIRM", why: "held: " + h.ID}, nil
 }
 
+// patience is how long this client is kept waiting for a person who is there.
+func (e *Engine) patience(q *Request) time.Duration {
+	if e.Attended == nil || !e.Attended() {
+		return 0
+	}
+	wait := e.Settings().ClientWait
+	if !q.Wire.Stream && q.Timeout > 0 { // nothing can be sent to keep it alive
+		wait = min(wait, max(q.Timeout-15*time.Second, 0))
+	}
+	return wait
+}
+
+// answered decides again with what a person said to the hold.
+func (e *Engine) answered(ctx context.Context, q *Request, t *live, c *checked, id string) (outcome, error) {
+	h, err := e.Store.Hold(id)
+	if err != nil {
+		return outcome{}, fmt.Errorf("read hold: %w", err)
+	}
+	switch h.State {
+	case lemma.HoldOpen:
+		return outcome{ends: true, text: hold.Question(h, unframed), state: "REQUIRE_CONFIRM", why: "held: " + h.ID}, nil
+	case lemma.HoldAnswered:
+	default:
+		t.decision, t.stage = decide(c.before, lemma.DecBlocked), "decide"
+		return outcome{ends: true, text: stopped("hold " + short(h.ID) + " " + string(h.State) + " without an answer. Nothing was run; ask again."), state: "DENY", why: "hold " + string(h.State)},
+			e.write(ctx, t, lemma.GateDecided{Contract: lemma.Contract, Decision: lemma.DecBlocked, Class: c.oc.class, Mode: lemma.Block, Reasons: []string{"hold " + string(h.State)}})
+	}
+	for i := range c.found {
+		f := &c.found[i]
+		for _, it := range h.Items {
+			if it.ClaimID == f.claimID && it.Answer != nil {
+				a := *it.Answer
+				f.answer, f.reason = &a, "answered in hold "+h.ID
+				f.verdict = lemma.VerdictTold
+				if a.Answer == lemma.AnswerWaive {
+					f.verdict = lemma.Waived
+				}
+			}
+		}
+	}
+	for _, it := range h.Items {
+		if strings.HasPrefix(it.ClaimID, turnClaim) && it.Answer != nil {
+			c.turnAnswer = it.Answer.Answer
+		}
+	}
+	t.hold, t.stage = "", "decide"
+	t.show(func(s *snapshot) { s.hold = "" })
+	return e.decideOn(ctx, q, t, c)
+}
+
+// resume goes on with a stored turn whose hold was open when it was left: after a
+// lost connection, a restart of the daemon, or in the chat's next message.
+// Declaration, verdicts and answers are those of the chain; nothing is asked anew.
+func (e *Engine) resume(ctx context.Context, q *Request, t *live, id string) (outcome, error) {
+	h, err := e.Store.Hold(id)
+	if err != nil {
+		return outcome{}, fmt.Errorf("read hold: %w", err)
+	}
+	c, err := e.stored(h)
+	if err != nil {
+		return outcome{}, err
+	}
+	c.before = lemma.DecPassThrough
+	t.class = lemma.MaxClass(t.class, c.oc.class)
+	t.rung, t.gated = c.rung, true
+	if h.State == lemma.HoldOpen {
+		t.hold, t.stage, t.decision = h.ID, "hold", lemma.DecHeld
+		t.show(func(s *snapshot) { s.hold = h.ID })
+		if wait := e.patience(q); wait > 0 {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			select {
+			case <-e.Holds.Done(h.ID):
+			case <-timer.C:
+			case <-ctx.Done():
+				return outcome{}, ctx.Err()
+			}
+		}
+	}
+	return e.answered(ctx, q, t, c, h.ID)
+}
+
+// stored reads a check back from the entries of the turn that was held.
+func (e *Engine) stored(h lemma.Hold) (*checked, error) {
+	entries, err := e.Store.TurnEntries(h.Turn)
+	if err != nil {
+		return nil, fmt.Errorf("read turn: %w", err)
+	}
+	c := &checked{rung: -1, oc: occasion{at: "prompt", class: h.Class}}
+	for _, en := range entries {
+		switch lemma.Kind(en.Kind) {
+		case lemma.KTurnDeclared:
+			var b lemma.TurnDeclared
+			if err := json.Unmarshal(en.Body, &b); err != nil {
+				return nil, fmt.Errorf("read entry %d: %w", en.Seq, err)
+			}
+			c.found, c.undeclared, c.rung, c.plan = nil, false, b.Rung, b.PlanSummary
+		case lemma.KTurnUndeclared:
+			c.found, c.undeclared = nil, true
+		case lemma.KClaimJudged:
+			var b lemma.ClaimJudged
+			if err := json.Unmarshal(en.Body, &b); err != nil {
+				return nil, fmt.Errorf("read entry %d: %w", en.Seq, err)
+			}
+			c.found = append(c.found, finding{
+				claim: b.Claim, claimID: b.ClaimID, topicID: b.TopicID, lemma: b.Lemma, origin: b.Origin, bearing: true, provenance: b.Provenance,
+				verdict: b.Verdict, reason: b.Reason, rule: b.Rule, sensor: b.Sensor, inv: b.Invocation, key: b.Key, measured: b.Measured, claimed: b.Claimed,
+			})
+		case lemma.KGateDecided:
+			var b lemma.GateDecided
+			if err := json.Unmarshal(en.Body, &b); err != nil {
+				return nil, fmt.Errorf("read entry %d: %w", en.Seq, err)
+			}
+			c.oc.class = b.Class
+		}
+	}
+	return c, nil
+}
+
+// reply takes a person's chat message as the answer to a hold, under the
+// conditions of 13.2. why is set when it looks like one and must not count.
+func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, ok bool, why string, err error) {
+	r, ok := hold.ReadReply(q.Route.PersonText)
+	if !ok || len(q.Route.Queued) > 0 {
+		return h, false, "", nil
+	}
+	page, err := e.Store.Holds(lemma.HoldOpen, ledger.MaxLimit, "")
+	if err != nil {
+		return h, false, "", fmt.Errorf("list holds: %w", err)
+	}
+	i := slices.IndexFunc(page.Items, func(o lemma.Hold) bool { return strings.HasSuffix(o.ID, r.Hold) && len(r.Hold) >= lemma.ShortLen-1 })
+	if i < 0 {
+		return h, false, "", nil // an ordinary message
+	}
+	h = page.Items[i]
+	switch {
+	case h.Kind != "claims" || h.Class.Rank() >= lemma.Destructive.Rank():
+		why = "what destroys is answered in a terminal only"
+	case h.Conversation != t.conversation:
+		why = "it was not asked in this conversation"
+	case !asked(q.Wire, q.Route.PersonItem, hold.Question(h, unframed)):
+		why = "it does not stand straight after the question"
+	case h.Asker == nil || h.Asker.PID != q.Principal.PID || h.Asker.Start != q.Principal.Start || q.Principal.Start == 0:
+		why = "it comes from another process than the one that was asked"
+	case !q.Route.Interactive:
+		why = "this client is not an interactive chat"
+	}
+	if why == "" && q.Person != nil {
+		if perr := q.Person(); perr != nil {
+			why = perr.Error()
+		}
+	}
+	if why != "" {
+		return h, false, why, nil
+	}
+	by := lemma.Answerer{UID: q.Principal.UID, User: q.Principal.User, Via: "chat"}
+	answered, err := e.Holds.Answer(ctx, h.ID, r.Items, by)
+	var closed *hold.Closed
+	if errors.As(err, &closed) || errors.Is(err, hold.ErrIncomplete) {
+		return h, false, err.Error(), nil
+	}
+	return answered, err == nil, "", err
+}
+
+// asked reports whether the item before the person's words is the very question.
+func asked(r *wire.Request, person int, question string) bool {
+	if person < 1 || person >= len(r.Items) {
+		return false
+	}
+	prev := r.Items[person-1]
+	if prev.Role != "assistant" {
+		return false
+	}
+	var text strings.Builder
+	for _, p := range prev.Parts {
+		if p.Kind == wire.Text {
+			text.WriteString(p.Text)
+		}
+	}
+	// Text that had left before the question may stand in front of it.
+	return strings.HasSuffix(strings.TrimSpace(text.String()), question)
+}
+
+func short(id string) string { return id[max(len(id)-lemma.ShortLen, 0):] }
+
 // blockedText says why nothing was run and how to go on.
-func blockedText(found []finding, d gate.Out) string {
+func blockedText(found []finding, d gate.Out, h lemma.Hold) string {
 	var b strings.Builder
-	b.WriteString("gettier stopped this: a destructive action rests on something that was not settled, and nobody is here to answer.\n")
+	b.WriteString("gettier stopped this: a destructive action rests on something that was not settled.\n")
 	for _, i := range d.Hold {
 		fmt.Fprintf(&b, "  Assumed:  %s\n", unframed(found[i].claim))
 		for _, tr := range found[i].tried {
@@ -76,7 +280,7 @@ func blockedText(found []finding, d gate.Out) string {
 	if d.HoldTurn {
 		b.WriteString("  The model did not say which facts the plan depends on.\n")
 	}
-	b.WriteString("Nothing was run. Add or mend a sensor for it (`gettier sensors list`), or do it by hand.")
+	fmt.Fprintf(&b, "Nothing was run. A person can answer in a terminal (gettier answer %s), then ask again; or mend the sensor.", short(h.ID))
 	return b.String()
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/daemon/gate"
+	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/proxy/anthropic"
 	"gettier.dev/gettierd/daemon/proxy/openai"
 	"gettier.dev/gettierd/daemon/route"
@@ -88,8 +89,9 @@ func (r *rig) open() {
 	}
 	r.t.Cleanup(func() { led.Close() })
 	r.led = led
+	book := &hold.Book{Store: led, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{2}), Redact: func(s string) string { return s }, ToldTTL: func(string) time.Duration { return time.Hour }}
 	r.Engine = &Engine{
-		Store: led, Sensors: r, Settings: func() Settings { return r.set }, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{1}),
+		Store: led, Holds: book, Sensors: r, Settings: func() Settings { return r.set }, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{1}),
 		Key: []byte("key"), Redact: func(s string) string { return s }, Log: slog.New(slog.DiscardHandler),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -38,19 +39,49 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 		}
 		err = errors.Join(err, e.end(t))
 	}()
-	body, err := e.body(q)
+	rl := newRelay(e, q, t, out)
+	if t.side {
+		return e.answer(ctx, q, t, rl)
+	}
+	fresh := t.fresh
+	t.fresh = false
+	var o outcome
+	e.alive(q, rl, func() { o, err = e.prepare(ctx, q, t, fresh) })
 	if err != nil {
-		return e.fail(q, t, out, fmt.Errorf("splice blocks: %w", err))
-	}
-	if t.fresh && !t.side {
-		t.fresh = false
-		done, next, err := e.prompt(ctx, q, t, body, out)
-		if err != nil || done {
-			return err
+		if ctx.Err() != nil {
+			return e.clientGone(t, nil, ctx.Err())
 		}
-		body = next
+		return e.fail(q, t, out, err)
 	}
-	return e.answer(ctx, q, t, body, out)
+	if o.ends {
+		return e.endText(q, t, rl, o.text)
+	}
+	t.notes += o.text
+	return e.answer(ctx, q, t, rl)
+}
+
+// prepare does what comes before an answer: a stored turn is resumed, a chat
+// reply is taken, a new prompt is checked.
+func (e *Engine) prepare(ctx context.Context, q *Request, t *live, fresh bool) (outcome, error) {
+	if t.hold != "" && t.stage == "hold" {
+		return e.resume(ctx, q, t, t.hold)
+	}
+	if !fresh || q.Route.Continues {
+		return outcome{}, nil
+	}
+	h, ok, why, err := e.reply(ctx, q, t)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case why != "":
+		text := fmt.Sprintf("gettier did not take this as an answer to hold %s: %s.\nAnswer in a terminal: gettier answer %s", short(h.ID), why, short(h.ID))
+		return outcome{ends: true, text: text}, e.write(ctx, t, lemma.AnswerRefused{
+			Contract: lemma.Contract, Call: "chat", Hold: h.ID, UID: q.Principal.UID, PID: q.Principal.PID, Why: cutText(why, maxValueText),
+		})
+	case ok:
+		return e.resume(ctx, q, t, h.ID)
+	}
+	return e.prompt(ctx, q, t)
 }
 
 // body is the client's request with every stored block whose anchor it still
@@ -219,7 +250,9 @@ func (p prior) OpenCalls() []route.Call {
 // restore brings the newest turn of a conversation back after a restart.
 func (e *Engine) restore(q *Request) *live {
 	row, ok := e.Store.LastTurn(q.conversation)
-	if !ok || row.ClosedAt != "" || row.Scope != scopeName(q.Scope) {
+	// A turn that a stop of the daemon cut off goes on where it was.
+	stopped := strings.HasPrefix(row.Error, "stopped at")
+	if !ok || (row.ClosedAt != "" && !stopped) || row.Scope != scopeName(q.Scope) {
 		return nil
 	}
 	t := &live{
@@ -227,8 +260,11 @@ func (e *Engine) restore(q *Request) *live {
 		decision: row.Decision, counts: row.Counts, rung: -1,
 		usageClient: row.UsageClient, usageOurs: row.UsageOurs,
 	}
-	if t.decision == "" {
+	if t.decision == "" || t.decision == lemma.DecError {
 		t.decision = lemma.DecPassThrough
+	}
+	if row.Hold != "" {
+		t.hold, t.stage, t.snap.hold = row.Hold, "hold", row.Hold
 	}
 	if row.Rung >= 0 {
 		t.rung, t.passes, t.gated = row.Rung, 1, true
@@ -273,43 +309,27 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 }
 
 // prompt is what a new prompt gets before its answer: known facts, and where
-// premises are declared at the prompt, the whole verification. done means that
-// the client has its answer.
-func (e *Engine) prompt(ctx context.Context, q *Request, t *live, body []byte, out Sink) (done bool, next []byte, err error) {
+// premises are declared at the prompt, the whole check.
+func (e *Engine) prompt(ctx context.Context, q *Request, t *live) (outcome, error) {
 	set := e.Settings()
-	mode := modeOf(set, t.class)
-	if q.Route.PersonItem < 0 && !q.Route.Continues {
-		return false, body, nil
+	if q.Route.PersonItem < 0 || q.Observe || modeOf(set, t.class) == lemma.Off {
+		return outcome{}, nil
 	}
-	if mode == lemma.Off || q.Observe || q.Route.Continues {
-		return false, body, nil
-	}
-	if body, err = e.injectFacts(ctx, q, t, body); err != nil {
-		return false, nil, e.fail(q, t, out, err)
+	if err := e.injectFacts(ctx, q, t); err != nil {
+		return outcome{}, err
 	}
 	if len(q.Wire.Tools) > 0 && !set.DeclareAtPrompt {
-		return false, body, nil
+		return outcome{}, nil
 	}
 	if why := e.measurable(t, q.Route.PersonText); why != "" && t.class != lemma.Destructive {
 		t.reasons = append(t.reasons, "not declared: "+why)
-		return false, body, nil
+		return outcome{}, nil
 	}
-	o, err := e.check(ctx, q, t, body, occasion{at: "prompt", class: t.class})
+	body, err := e.body(q)
 	if err != nil {
-		return false, nil, e.fail(q, t, out, err)
+		return outcome{}, fmt.Errorf("splice blocks: %w", err)
 	}
-	switch {
-	case o.text != "":
-		if o.ends {
-			t.stage = "hold"
-			return true, nil, e.endText(q, t, out, o.text)
-		}
-		t.notes = o.text
-	}
-	if body, err = e.body(q); err != nil {
-		return false, nil, e.fail(q, t, out, fmt.Errorf("splice blocks: %w", err))
-	}
-	return false, body, nil
+	return e.check(ctx, q, t, body, occasion{at: "prompt", class: t.class})
 }
 
 // modeOf is the mode of a class; watch mode changes outcomes, not the table.
@@ -554,8 +574,8 @@ func (e *Engine) end(t *live) error {
 	t.show(func(s *snapshot) {
 		s.serving, s.checking, s.broken, s.ended, s.calls = false, false, broken, now, t.openCalls
 	})
-	if !broken && (len(t.openCalls) > 0 || t.stage == "hold") {
-		return nil // the next lap, or the hold's answer, goes on from here
+	if t.stage == "hold" || !broken && len(t.openCalls) > 0 {
+		return nil // the hold's answer, or the next lap, goes on from here
 	}
 	return e.close(context.Background(), t)
 }
@@ -628,15 +648,5 @@ func (e *Engine) Sweep(ctx context.Context, now time.Time) error {
 			e.mu.Unlock()
 		}
 	}
-	page, err := e.Store.Holds(lemma.HoldOpen, 0, "")
-	if err != nil {
-		return errors.Join(append(errs, fmt.Errorf("list holds: %w", err))...)
-	}
-	for _, h := range page.Items {
-		if h.ExpiresAt <= lemma.Time(now) {
-			_, err := e.Store.Append(ctx, ledger.Draft{Turn: h.Turn, Body: lemma.HoldExpiredBody{Contract: lemma.Contract, Hold: h.ID}})
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.Holds.Expire(ctx, now))...)
 }

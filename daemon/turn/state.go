@@ -49,8 +49,6 @@ type live struct {
 	rung     int
 	hold     string
 	gated    bool // the gate decided something in this turn
-	declared *lemma.Declaration
-	findings []finding
 	passes   int
 
 	notes    string // to stand at the end of the turn's last answer
@@ -80,6 +78,7 @@ type live struct {
 type snapshot struct {
 	serving  bool
 	checking bool // in declare, verify or hold: an equal request waits and joins
+	hold     string
 	closed   bool
 	broken   bool // its last request failed or lost its connection
 	ended    time.Time

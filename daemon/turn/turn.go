@@ -18,6 +18,7 @@ import (
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors"
 )
@@ -33,7 +34,9 @@ type Store interface {
 	Answers(scope, conversation, claimID string, now time.Time) (lemma.Answer, bool)
 	LastTurn(conversation string) (ledger.TurnRow, bool)
 	ModelRung(upstream, model string) ledger.Rung
+	Hold(id string) (lemma.Hold, error)
 	Holds(state lemma.HoldState, limit int, cursor string) (ledger.Page[lemma.Hold], error)
+	TurnEntries(id string) ([]chain.Entry, error)
 }
 
 // Measurer is what a turn needs of the sensors.
@@ -94,7 +97,11 @@ type Request struct {
 	Scope     Scope
 	Principal lemma.Principal
 	CredHash  string
-	Observe   bool // the upstream is only observed: nothing below effect destroy is checked
+	Timeout   time.Duration // how long the client waits for a first byte, 0 = unknown
+	// Person says why the process behind the request cannot carry a person's
+	// words, nil when it can; asked only for chat replies.
+	Person  func() error
+	Observe bool // the upstream is only observed: nothing below effect destroy is checked
 
 	conversation string // scoped name, set by Serve
 }
@@ -108,6 +115,7 @@ type Settings struct {
 	HoldsPerHour       int
 	HoldsPerDay        int
 	HoldTTL            time.Duration
+	ClientWait         time.Duration
 	DeclareAtPrompt    bool // declare.at: prompt or both
 	DeclareAtAction    bool // declare.at: action or both
 	DeclareMaxTokens   int
@@ -121,6 +129,7 @@ type Settings struct {
 // Engine serves requests. Its fields are set once, before the first Serve.
 type Engine struct {
 	Store    Store
+	Holds    Holds
 	Sensors  Measurer
 	Settings func() Settings
 	Now      func() time.Time
@@ -133,7 +142,7 @@ type Engine struct {
 	mu      sync.Mutex
 	convs   map[string]*conversation
 	breaker breaker
-	holds   holdCounter
+	budget  holdCounter
 	reuse   reuse
 	counts  counters
 }

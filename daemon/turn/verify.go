@@ -174,7 +174,12 @@ func (e *Engine) measure(ctx context.Context, t *live, want []wanted) []reading 
 // output, redactions, facts.
 func (e *Engine) record(t *live, v *verified) ([]ledger.Draft, error) {
 	var out []ledger.Draft
+	seen := map[string]bool{}
 	for _, r := range v.readings {
+		if seen[r.Invocation.ID] {
+			continue // one run that was asked for twice
+		}
+		seen[r.Invocation.ID] = true
 		var blobs [][]byte
 		if r.Invocation.OutputBlob != "" {
 			blobs = [][]byte{r.Output}
@@ -357,7 +362,7 @@ func judged(found []finding) []lemma.Body {
 	out := make([]lemma.Body, 0, len(found))
 	for _, f := range found {
 		out = append(out, lemma.ClaimJudged{
-			Contract: lemma.Contract, ClaimID: f.claimID, TopicID: f.topicID, Lemma: f.lemma, Claim: f.claim, Origin: f.origin,
+			Contract: lemma.Contract, ClaimID: f.claimID, TopicID: f.topicID, Lemma: f.lemma, Claim: f.claim, Origin: f.origin, Provenance: f.provenance,
 			Verdict: f.verdict, Reason: f.reason, Rule: f.rule, Sensor: f.sensor, Invocation: f.inv, Key: f.key,
 			Measured: cutText(f.measured, maxValueText), Claimed: f.claimed,
 		})

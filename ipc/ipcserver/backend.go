@@ -50,6 +50,13 @@ type Backend interface {
 	Fact(ctx context.Context, id string) (lemma.Fact, error)
 	Holds(ctx context.Context, q ipc.HoldQuery) (ipc.List[lemma.Hold], error)
 	Hold(ctx context.Context, id string) (lemma.Hold, error)
+	// AnswerHold takes the answer to all items of a hold; id may be the end of
+	// one. The first answer wins: ErrConflict says who was first, when and where.
+	AnswerHold(ctx context.Context, id string, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error)
+	// Tell records a fact that a person states.
+	Tell(ctx context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error)
+	// InvalidateFact withdraws an active fact.
+	InvalidateFact(ctx context.Context, id, reason string, by lemma.Answerer) (lemma.Fact, error)
 	Turns(ctx context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn], error)
 	Turn(ctx context.Context, id string) (ipc.TurnDetail, error)
 

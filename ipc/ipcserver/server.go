@@ -34,6 +34,8 @@ type Options struct {
 	Backend Backend
 	Peer    PeerFunc
 	Person  PersonFunc
+	// Refused takes a person's call that did not count, for the record; may be nil.
+	Refused func(c *net.UnixConn, call string, why error)
 	// UID is whose calls are served; the default is this process's effective uid.
 	UID *int
 	Log *slog.Logger // nil: silent
@@ -262,6 +264,9 @@ func (s *Server) person(r *http.Request) (lemma.Answerer, error) {
 	}
 	by, err := s.o.Person(c)
 	if err != nil {
+		if s.o.Refused != nil {
+			s.o.Refused(c, r.Method+" "+r.URL.Path, err)
+		}
 		return lemma.Answerer{}, refuse(err.Error())
 	}
 	switch via := r.Header.Get(ipc.ViaHeader); via {

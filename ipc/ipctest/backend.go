@@ -351,3 +351,50 @@ func (b *Backend) ApproveConfig(_ context.Context, a ipc.ConfigApproval, by lemm
 	b.Cfg.PendingHash, b.Cfg.Pending = "", []string{}
 	return b.Cfg, nil
 }
+
+func (b *Backend) AnswerHold(_ context.Context, id string, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.HoldRows, func(h lemma.Hold) bool { return strings.HasSuffix(h.ID, id) })
+	if i < 0 {
+		return lemma.Hold{}, fmt.Errorf("hold %s: %w", id, ipcserver.ErrNotFound)
+	}
+	h := &b.HoldRows[i]
+	if h.State != lemma.HoldOpen {
+		return *h, fmt.Errorf("hold %s was answered: %w", id, ipcserver.ErrConflict)
+	}
+	if len(a.Items) != len(h.Items) {
+		return *h, fmt.Errorf("hold %s has %d items: %w", id, len(h.Items), ipcserver.ErrInvalid)
+	}
+	h.Items = slices.Clone(h.Items)
+	for _, it := range a.Items {
+		j := slices.IndexFunc(h.Items, func(x lemma.HoldItem) bool { return x.ID == it.Item })
+		if j < 0 {
+			return *h, fmt.Errorf("hold %s has no item %s: %w", id, it.Item, ipcserver.ErrInvalid)
+		}
+		h.Items[j].Answer = &lemma.Answer{Hold: h.ID, Item: it.Item, ClaimID: h.Items[j].ClaimID, Answer: it.Answer, Text: it.Text, Scope: it.Scope, By: by}
+	}
+	h.State = lemma.HoldAnswered
+	b.people = append(b.people, by)
+	return *h, b.Broken
+}
+
+func (b *Backend) Tell(_ context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := lemma.Fact{ID: fmt.Sprintf("f_%d", len(b.FactRows)), Scope: t.Scope, Claim: t.Claim, Subject: "person", Provenance: lemma.Told, Status: lemma.StatusActive}
+	b.FactRows, b.people = append(b.FactRows, f), append(b.people, by)
+	return f, b.Broken
+}
+
+func (b *Backend) InvalidateFact(_ context.Context, id, _ string, by lemma.Answerer) (lemma.Fact, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.FactRows, func(f lemma.Fact) bool { return f.ID == id })
+	if i < 0 {
+		return lemma.Fact{}, fmt.Errorf("fact %s: %w", id, ipcserver.ErrNotFound)
+	}
+	b.FactRows[i].Status = lemma.StatusInvalidated
+	b.people = append(b.people, by)
+	return b.FactRows[i], b.Broken
+}

@@ -24,6 +24,7 @@ const (
 	KFactExpired         Kind = "fact.expired"
 	KHoldOpened          Kind = "hold.opened"
 	KHoldAnswered        Kind = "hold.answered"
+	KAnswerRefused       Kind = "answer.refused"
 	KHoldExpired         Kind = "hold.expired"
 	KHoldCancelled       Kind = "hold.cancelled"
 	KGateDecided         Kind = "gate.decided"
@@ -51,7 +52,7 @@ const (
 var Kinds = []Kind{
 	KTurnOpened, KTurnClassified, KTurnInjected, KTurnDeclared, KTurnUndeclared, KProvenanceDowngrade, KLemmaWarned,
 	KLemmaMatched, KSensorInvoked, KSensorFailed, KRedactionApplied, KEvidenceSealed, KClaimJudged, KFactWritten,
-	KFactContradicted, KFactInvalidated, KFactExpired, KHoldOpened, KHoldAnswered, KHoldExpired, KHoldCancelled,
+	KFactContradicted, KFactInvalidated, KFactExpired, KHoldOpened, KHoldAnswered, KAnswerRefused, KHoldExpired, KHoldCancelled,
 	KGateDecided, KTurnGrounded, KActionDecided, KTurnClosed, "floor.blocked", "judge.reviewed", "policy.published",
 	"policy.reverted", "policy.applied", "policy.rejected", "access.requested", "access.answered", KRegistryLoaded,
 	KRegistryRejected, KRegistryApproved, KConfigLoaded, KConfigPending, KConfigApproved, KStateLost, KScopeConflict,
@@ -72,6 +73,7 @@ type Principal struct {
 	KeyID string `json:"key_id,omitempty"`
 	Agent string `json:"agent,omitempty"`
 	PID   int    `json:"pid,omitempty"`
+	Start uint64 `json:"start,omitempty"` // of the process, clock ticks since boot
 }
 
 // TurnOpened starts a turn. RequestKind is the route's word for the request:
@@ -221,20 +223,21 @@ type RedactionApplied struct {
 
 // ClaimJudged is the verdict on one claim.
 type ClaimJudged struct {
-	Contract   string  `json:"contract"`
-	ClaimID    string  `json:"claim_id"`
-	TopicID    string  `json:"topic_id,omitempty"`
-	Lemma      int     `json:"lemma"` // index in the declaration, -1 for implied and ambient
-	Claim      string  `json:"claim"`
-	Origin     string  `json:"origin"` // declared | implied | ambient
-	Verdict    Verdict `json:"verdict"`
-	Reason     string  `json:"reason"`
-	Rule       string  `json:"rule,omitempty"`
-	Sensor     string  `json:"sensor,omitempty"`
-	Invocation string  `json:"invocation,omitempty"`
-	Key        string  `json:"key,omitempty"`
-	Measured   string  `json:"measured,omitempty"`
-	Claimed    string  `json:"claimed,omitempty"`
+	Contract   string     `json:"contract"`
+	ClaimID    string     `json:"claim_id"`
+	TopicID    string     `json:"topic_id,omitempty"`
+	Lemma      int        `json:"lemma"` // index in the declaration, -1 for implied and ambient
+	Claim      string     `json:"claim"`
+	Origin     string     `json:"origin"`               // declared | implied | ambient
+	Provenance Provenance `json:"provenance,omitempty"` // effective
+	Verdict    Verdict    `json:"verdict"`
+	Reason     string     `json:"reason"`
+	Rule       string     `json:"rule,omitempty"`
+	Sensor     string     `json:"sensor,omitempty"`
+	Invocation string     `json:"invocation,omitempty"`
+	Key        string     `json:"key,omitempty"`
+	Measured   string     `json:"measured,omitempty"`
+	Claimed    string     `json:"claimed,omitempty"`
 }
 
 // FactWritten adds or refreshes a fact.
@@ -278,6 +281,18 @@ type HoldAnsweredBody struct {
 	Contract string   `json:"contract"`
 	Hold     string   `json:"hold"`
 	Answers  []Answer `json:"answers"`
+}
+
+// AnswerRefused: somebody tried a person's call and did not count as one. Call
+// is the method and path, or "chat"; Hold is set where it named one.
+type AnswerRefused struct {
+	Contract string `json:"contract"`
+	Call     string `json:"call"`
+	Hold     string `json:"hold,omitempty"`
+	UID      int    `json:"uid"`
+	PID      int    `json:"pid"`
+	Exe      string `json:"exe,omitempty"`
+	Why      string `json:"why"`
 }
 
 // HoldExpiredBody and HoldCancelledBody end a hold without an answer.
@@ -485,6 +500,7 @@ func (FactInvalidated) Kind() Kind      { return KFactInvalidated }
 func (FactExpired) Kind() Kind          { return KFactExpired }
 func (HoldOpened) Kind() Kind           { return KHoldOpened }
 func (HoldAnsweredBody) Kind() Kind     { return KHoldAnswered }
+func (AnswerRefused) Kind() Kind        { return KAnswerRefused }
 func (HoldExpiredBody) Kind() Kind      { return KHoldExpired }
 func (HoldCancelledBody) Kind() Kind    { return KHoldCancelled }
 func (GateDecided) Kind() Kind          { return KGateDecided }

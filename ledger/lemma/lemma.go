@@ -293,6 +293,13 @@ type HoldItem struct {
 	Answer          *Answer  `json:"answer,omitempty"`
 }
 
+// Asker is the process that was asked in its chat: only its own next message
+// may carry the answer (13.2). PID and Start together name it.
+type Asker struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+}
+
 // Hold waits for a person.
 type Hold struct {
 	ID             string     `json:"id"`
@@ -303,6 +310,8 @@ type Hold struct {
 	Conversation   string     `json:"conversation"`
 	Model          string     `json:"model"`
 	Agent          string     `json:"agent"`
+	Class          Class      `json:"class,omitempty"` // of what waits
+	Asker          *Asker     `json:"asker,omitempty"`
 	PlanSummary    string     `json:"plan_summary"`
 	OpenedAt       string     `json:"opened_at"`
 	ClientDeadline string     `json:"client_deadline,omitempty"`

@@ -146,6 +146,7 @@ func (a *app) factsCommand() *cobra.Command {
 	fl.StringVar(&q.Status, "status", "", "active, stale, contradicted or invalidated")
 	fl.StringVar(&q.Provenance, "provenance", "", "measured, told or believed")
 	pageFlags(cmd, &q.Page)
+	cmd.AddCommand(a.invalidateCommand())
 	return cmd
 }
 

@@ -1,0 +1,108 @@
+package hold
+
+import (
+	"regexp"
+	"strings"
+
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// Reply is an answer as it stands in a chat message.
+type Reply struct {
+	Hold  string // the end of the id, as written
+	Items []ItemAnswer
+}
+
+// skipped is what a chat's `skip` writes as the reason.
+const skipped = "skipped in chat"
+
+var (
+	oneItem   = regexp.MustCompile(`(?is)^\s*(y|n|skip)\s+([0-9a-z]{3,28})(?:\s+(.+?))?\s*$`)
+	manyItems = regexp.MustCompile(`(?is)^\s*([0-9a-z]{3,28})\s+(\d{1,2}\s+(?:y|n|skip)\b.*?)\s*$`)
+	item      = regexp.MustCompile(`(?is)^\s*(\d{1,2})\s+(y|n|skip)(?:\s+(.+?))?\s*$`)
+)
+
+// ReadReply reads a chat answer: `y 7f3`, `n 7f3 <what is true>`, `skip 7f3`, or
+// for several items `7f3 1 y, 2 n <…>, 3 skip`. It must be the whole of what the
+// person wrote; everything else is an ordinary message.
+func ReadReply(text string) (Reply, bool) {
+	if len(text) > MaxText+100 || strings.ContainsAny(strings.TrimSpace(text), "\r\n") {
+		return Reply{}, false
+	}
+	if m := oneItem.FindStringSubmatch(text); m != nil {
+		a, ok := answerOf(m[1], m[3])
+		if !ok {
+			return Reply{}, false
+		}
+		a.Item = "1"
+		return Reply{Hold: strings.ToLower(m[2]), Items: []ItemAnswer{a}}, true
+	}
+	m := manyItems.FindStringSubmatch(text)
+	if m == nil {
+		return Reply{}, false
+	}
+	r := Reply{Hold: strings.ToLower(m[1])}
+	for part := range strings.SplitSeq(m[2], ",") {
+		p := item.FindStringSubmatch(part)
+		if p == nil {
+			// A comma inside a correction belongs to it.
+			if n := len(r.Items); n > 0 && r.Items[n-1].Answer == lemma.AnswerCorrect {
+				r.Items[n-1].Text += "," + part
+				continue
+			}
+			return Reply{}, false
+		}
+		a, ok := answerOf(p[2], p[3])
+		if !ok {
+			return Reply{}, false
+		}
+		a.Item = p[1]
+		r.Items = append(r.Items, a)
+	}
+	return r, len(r.Items) > 0
+}
+
+func answerOf(word, rest string) (ItemAnswer, bool) {
+	rest = strings.TrimSpace(rest)
+	switch strings.ToLower(word) {
+	case "y":
+		return ItemAnswer{Answer: lemma.AnswerConfirm, Scope: lemma.ScopeTask}, rest == ""
+	case "n":
+		return ItemAnswer{Answer: lemma.AnswerCorrect, Text: rest, Scope: lemma.ScopeTask}, rest != ""
+	}
+	return ItemAnswer{Answer: lemma.AnswerWaive, Text: skipped, Scope: lemma.ScopeTask}, rest == ""
+}
+
+// Question is the text that asks for an answer in the chat. It depends on the
+// hold alone, so that the very same bytes can be looked for in front of a reply.
+func Question(h lemma.Hold, line func(string) string) string {
+	var b strings.Builder
+	id := short(h.ID)
+	b.WriteString("gettier needs ")
+	if len(h.Items) == 1 {
+		b.WriteString("one answer")
+	} else {
+		b.WriteString("answers")
+	}
+	b.WriteString(" before this goes on (hold " + id + ").\n")
+	for _, it := range h.Items {
+		num := ""
+		if len(h.Items) > 1 {
+			num = it.ID + " "
+		}
+		b.WriteString("  " + num + "Assumed:  " + line(it.Claim) + "\n")
+		for _, t := range it.Tried {
+			b.WriteString("  " + num + "Tried:    " + line(t) + "\n")
+		}
+		if len(it.Tried) == 0 {
+			b.WriteString("  " + num + "Tried:    nothing could be measured (" + line(it.Reason) + ")\n")
+		}
+	}
+	if len(h.Items) == 1 {
+		b.WriteString("Reply  y " + id + "  if that is true ·  n " + id + " <what is true>  ·  skip " + id + "  to go on unverified for this task")
+	} else {
+		b.WriteString("Reply  " + id + " 1 y, 2 n <what is true>, 3 skip  (each number once)")
+	}
+	b.WriteString("\nor, in a terminal:  gettier answer " + id)
+	return b.String()
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// answerFlags are one answer for every item of a hold.
+type answerFlags struct {
+	confirm bool
+	correct string
+	waive   string
+	scope   string
+}
+
+func (a *app) answerCommand() *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer ID",
+		Short: "answer a hold",
+		Long: "Answers every item of a hold: with a flag the same way, without one it asks item by item.\n" +
+			"ID may be the end of one, as `gettier holds` shows it. Only a person in a terminal of their own\n" +
+			"may answer; the first answer wins.\n\n" +
+			"Scope task is this conversation, project is all of the project's for 24 hours (and becomes a told\n" +
+			"fact), once is this turn alone.",
+		Example: "  gettier answer 7f3k --confirm\n  gettier answer 7f3k --correct \"nginx takes 1 MB\"\n  gettier answer 7f3k --waive \"only a test machine\" --scope once",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.answer(cmd, args[0], f) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.confirm, "confirm", false, "what is assumed is true")
+	fl.StringVar(&f.correct, "correct", "", "what is true instead")
+	fl.StringVar(&f.waive, "waive", "", "go on without knowing, and why")
+	fl.StringVar(&f.scope, "scope", string(lemma.ScopeTask), "task, project or once")
+	cmd.MarkFlagsMutuallyExclusive("confirm", "correct", "waive")
+	return cmd
+}
+
+func (a *app) answer(cmd *cobra.Command, id string, f answerFlags) error {
+	scope := lemma.AnswerScope(f.scope)
+	switch scope {
+	case lemma.ScopeTask, lemma.ScopeProject, lemma.ScopeOnce:
+	default:
+		return usage("%q is no scope: task, project or once", f.scope)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	h, err := findHold(cmd, c, id)
+	if err != nil {
+		return err
+	}
+	one := ipc.ItemAnswer{Scope: scope}
+	switch {
+	case f.confirm:
+		one.Answer = lemma.AnswerConfirm
+	case cmd.Flags().Changed("correct"):
+		one.Answer, one.Text = lemma.AnswerCorrect, f.correct
+	case cmd.Flags().Changed("waive"):
+		one.Answer, one.Text = lemma.AnswerWaive, f.waive
+	}
+	var items []ipc.ItemAnswer
+	if one.Answer != "" {
+		for _, it := range h.Items {
+			one.Item = it.ID
+			items = append(items, one)
+		}
+	} else if items, err = a.askItems(h, scope); err != nil {
+		return err
+	}
+	got, err := c.AnswerHold(cmd.Context(), h.ID, ipc.HoldAnswer{Items: items})
+	if err != nil {
+		return err
+	}
+	p := newPrinter(a.out)
+	if a.json {
+		p.value(got)
+		return nil
+	}
+	for _, it := range got.Items {
+		if it.Answer == nil {
+			continue
+		}
+		line := string(it.Answer.Answer) + "  " + it.Claim
+		if it.Answer.Text != "" {
+			line += "  → " + it.Answer.Text
+		}
+		p.line("%s", line)
+	}
+	p.line("hold %s answered, scope %s", lemma.Short(got.ID, nil), string(scope))
+	return nil
+}
+
+// findHold takes an id or the end of one among the open holds; an id that is not
+// open goes to the daemon as it is, which says what became of it.
+func findHold(cmd *cobra.Command, c *ipc.Client, id string) (lemma.Hold, error) {
+	for _, state := range []string{string(lemma.HoldOpen), ""} {
+		l, err := c.Holds(cmd.Context(), ipc.HoldQuery{State: state, Page: ipc.Page{Limit: ipc.MaxLimit}})
+		if err != nil {
+			return lemma.Hold{}, err
+		}
+		var found []lemma.Hold
+		for _, h := range l.Items {
+			if h.ID == id || strings.HasSuffix(h.ID, strings.ToLower(id)) {
+				found = append(found, h)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			return lemma.Hold{}, usage("%q is the end of %d holds; give more of it", id, len(found))
+		}
+	}
+	return lemma.Hold{}, &exit{code: exitFound, err: fmt.Errorf("no hold is named %q", id), hint: "gettier holds shows what waits"}
+}
+
+// askItems asks a person item by item. There is no default: an empty line asks
+// again, end of input leaves the hold open.
+func (a *app) askItems(h lemma.Hold, scope lemma.AnswerScope) ([]ipc.ItemAnswer, error) {
+	if _, ok := terminal(a.in); !ok {
+		return nil, usage("say how: --confirm, --correct TEXT or --waive REASON")
+	}
+	in := bufio.NewReader(io.LimitReader(a.in, 64<<10))
+	p := newPrinter(a.err)
+	line := func(prompt string) (string, error) {
+		p.w.WriteString(prompt)
+		p.flush()
+		s, err := in.ReadString('\n')
+		if err != nil {
+			return "", &exit{code: exitRefused, err: errors.New("nothing was answered, the hold stays open")}
+		}
+		return strings.TrimSpace(s), nil
+	}
+	var out []ipc.ItemAnswer
+	for _, it := range h.Items {
+		p.line("assumed  %s", it.Claim)
+		for _, t := range it.Tried {
+			p.line("tried    %s", t)
+		}
+		ans := ipc.ItemAnswer{Item: it.ID, Scope: scope}
+		for ans.Answer == "" {
+			s, err := line("c confirm · r correct · w waive: ")
+			if err != nil {
+				return nil, err
+			}
+			switch s {
+			case "c":
+				ans.Answer = lemma.AnswerConfirm
+			case "r":
+				if ans.Text, err = line("what is true: "); err != nil {
+					return nil, err
+				}
+				if ans.Text != "" {
+					ans.Answer = lemma.AnswerCorrect
+				}
+			case "w":
+				if ans.Text, err = line("why it does not matter: "); err != nil {
+					return nil, err
+				}
+				if ans.Text != "" {
+					ans.Answer = lemma.AnswerWaive
+				}
+			}
+		}
+		out = append(out, ans)
+	}
+	return out, nil
+}
+
+func (a *app) tellCommand() *cobra.Command {
+	var scope string
+	cmd := &cobra.Command{
+		Use:     "tell FACT",
+		Short:   "state a fact",
+		Long:    "States a fact about the project you stand in, or about this machine with --scope host. A reading\nthat contradicts it wins.",
+		Example: "  gettier tell \"staging runs Postgres 14\"\n  gettier tell \"this laptop has no GPU\" --scope host",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if scope == "" {
+				name, err := a.project(cmd, c)
+				if err != nil {
+					return err
+				}
+				if name == "" {
+					return usage("this directory is in no registered project; add --scope host, or gettier project add")
+				}
+				scope = "project:" + name
+			}
+			f, err := c.Tell(cmd.Context(), ipc.Tell{Scope: scope, Claim: args[0]})
+			if err != nil {
+				return err
+			}
+			p := newPrinter(a.out)
+			if a.json {
+				p.value(f)
+				return nil
+			}
+			p.line("told  %s  %s", f.Scope, f.Claim)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&scope, "scope", "", "host or project:NAME (default: the project you stand in)")
+	return cmd
+}
+
+func (a *app) invalidateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "invalidate FACT REASON",
+		Short:   "withdraw a fact",
+		Example: "  gettier facts invalidate f_01j… \"the server was replaced\"",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			f, err := c.InvalidateFact(cmd.Context(), args[0], ipc.Invalidation{Reason: args[1]})
+			if err != nil {
+				return err
+			}
+			p := newPrinter(a.out)
+			if a.json {
+				p.value(f)
+				return nil
+			}
+			p.line("%s  %s", string(f.Status), f.Claim)
+			return nil
+		},
+	}
+}
