@@ -18,10 +18,10 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		code := fixture.Main(ctx, os.Args[2:], os.Stdout, os.Stderr)
 		stop()
-		os.Exit(code)
+		syscall.Exit(code) // at once: os.Exit would linger for a second under the race detector
 	}
 	if len(os.Args) > 3 && os.Args[1] == "scenarios" && os.Args[2] == "agent" {
-		os.Exit(AgentMain(context.Background(), os.Args[3:], os.Stdin, os.Stdout, os.Stderr))
+		syscall.Exit(AgentMain(context.Background(), os.Args[3:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	if len(os.Args) > 3 && os.Args[1] == "supervise-and-hang" {
 		superviseAndHang(os.Args[2], os.Args[3])
