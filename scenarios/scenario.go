@@ -183,10 +183,11 @@ func load(fsys fs.FS) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scenario{fsys: fsys}
+	s := &Scenario{}
 	if err := yaml.UnmarshalWithOptions(data, s, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("read scenario.yaml: %w", err)
 	}
+	s.fsys = fsys // behind the decoder: an empty document makes it wipe the value
 	ticket, err := readCapped(fsys, "ticket.md", maxTicket)
 	if err != nil {
 		return nil, err

@@ -211,6 +211,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(base)
 	f.Add([]byte("id: [\n"))
+	f.Add([]byte(""))
+	f.Add([]byte("null"))
 	other := fstest.MapFS{}
 	for _, n := range []string{"ticket.md", "truth.json", "sensors.yaml", "compose.yaml", "accept.sh", "probe.sh", "fix/nop.sh", "fix/wrong.sh", "fix/right.sh"} {
 		data, err := os.ReadFile(filepath.Join("gtr001", n))

@@ -25,6 +25,7 @@ var gettierd = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(dir, "gettierd")
 	out, err := exec.Command("go", "build", "-o", bin, "gettier.dev/gettierd/daemon/gettierd").CombinedOutput()
 	if err != nil {
+		os.RemoveAll(dir)
 		return string(out), err
 	}
 	return bin, nil
