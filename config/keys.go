@@ -118,7 +118,7 @@ var Keys = []Key{
 	{Name: "gate.classes.destructive", Type: Enum, Default: string(lemma.Block), Values: modes, Live: true, Order: Listed, Doc: "Mode of requests that destroy; their actions are blocked whatever stands here."},
 	{Name: "gate.hold_on_unverifiable", Type: Bool, Default: false, Live: true, Order: Falling, Env: []string{"GETTIER_HOLD_ON_UNVERIFIABLE"}, Doc: "Hold also what no sensor can check."},
 	{Name: "gate.annotate_gaps", Type: Bool, Default: false, Live: true, Order: Falling, Doc: "Add a line for each premise that nothing could check."},
-	{Name: "gate.client_wait", Type: Duration, Default: DefaultClientWait, Min: 0, Max: int64(time.Hour), Live: true, Order: Free, Doc: "How long a client is kept waiting for a person who is there."},
+	{Name: "gate.client_wait", Type: Duration, Default: DefaultClientWait, Min: 0, Max: int64(time.Hour), Live: true, Order: Free, Doc: "How long a client is kept waiting for a person. Left alone it counts while a screen, an editor or gettier events in a terminal is attached; set by hand, always."},
 	{Name: "gate.hold_ttl", Type: Duration, Default: DefaultHoldTTL, Min: int64(time.Minute), Max: 30 * day, Live: true, Order: Free, Doc: "How long a hold can be answered."},
 	{Name: "gate.budget.per_hour", Type: Int, Default: DefaultHoldsPerHour, Min: 0, Max: 1000, Live: true, Order: Falling, Doc: "Premise holds an hour; beyond it they become notes. Never applies to what destroys."},
 	{Name: "gate.budget.per_day", Type: Int, Default: DefaultHoldsPerDay, Min: 0, Max: 10000, Live: true, Order: Falling, Doc: "Premise holds a day."},

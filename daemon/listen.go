@@ -40,13 +40,19 @@ func (d *Daemon) listen() error {
 	if d.socketLn, err = ipcserver.Listen(d.o.Layout.Socket); err != nil {
 		return err
 	}
-	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: person, Refused: d.refused, Log: d.log})
+	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: d.person, Refused: d.refused, Attach: d.attach, Log: d.log})
 	if d.o.AnswerConn != nil {
-		d.answers = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Log: d.log, Person: func(*net.UnixConn) (lemma.Answerer, error) {
+		d.answers = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Attach: d.attach, Log: d.log, Person: func(*net.UnixConn) (lemma.Answerer, error) {
 			return lemma.Answerer{UID: os.Getuid(), Via: "harness"}, nil
 		}})
 	}
 	return nil
+}
+
+// attach counts a person who looks on: holds wait for one who is there.
+func (d *Daemon) attach() func() {
+	d.watchers.Add(1)
+	return func() { d.watchers.Add(-1) }
 }
 
 // refused records a person's call that did not count as one.
@@ -101,11 +107,18 @@ func unixPeer(c *net.UnixConn) (ipcserver.Peer, error) {
 	return ipcserver.Peer{UID: p.UID, PID: p.PID}, err
 }
 
-// person is 13.3's positive chain, asked once per call.
-func person(c *net.UnixConn) (lemma.Answerer, error) {
+// person is 13.3's positive chain, asked once per call. Whatever has talked to
+// the proxy is a client, known by name or not: neither it nor its children speak
+// for a person.
+func (d *Daemon) person(c *net.UnixConn) (lemma.Answerer, error) {
 	p, err := peer.Unix(c)
 	if err != nil {
 		return lemma.Answerer{}, err
+	}
+	for _, q := range append([]peer.Process{p}, p.Chain()...) {
+		if d.proxy.IsClient(q) {
+			return lemma.Answerer{}, &peer.Refusal{Why: fmt.Sprintf("it was started by a client of the proxy (process %d)", q.PID), Hint: "run the command yourself, in a terminal of your own"}
+		}
 	}
 	return peer.Person(p)
 }

@@ -249,6 +249,7 @@ func turnSettings(c *config.Config) turn.Settings {
 		DeclareAtPrompt: c.Declare.At != "action", DeclareAtAction: c.Declare.At != "prompt",
 		DeclareMaxTokens: c.Declare.MaxTokens, DeclareMaxPerTurn: c.Declare.MaxPerTurn, DeclareReuse: c.Declare.Reuse,
 		InjectMaxBytes: c.Inject.MaxBytes, FailOpenExplore: c.Ledger.FailOpenExplore, KeepAlive: keepAlive,
+		WaitAlways: c.Origin("gate.client_wait").Kind != "default",
 	}
 }
 

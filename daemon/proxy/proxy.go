@@ -85,6 +85,7 @@ type Server struct {
 
 	hosts    atomic.Pointer[[]string] // Host values we answer to
 	inflight budget
+	clients  clients
 
 	// Counters for the status.
 	Requests, Gated, Ungated, Refused, Active atomic.Int64
@@ -263,6 +264,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		return
 	}
 	defer s.inflight.release(int64(len(body)))
+	s.clients.add(proc)
 	call := &upstreamCall{s: s, up: up, path: t.path, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)

@@ -48,6 +48,9 @@ func newRelay(e *Engine, q *Request, t *live, out Sink) *relay {
 		h := Headers{Turn: t.id, Hold: t.look().hold, Rung: -1} // all that is certain, and safe to read, before the decision
 		if !early {
 			h = t.headers()
+			if !t.gated && len(q.Wire.Tools) > 0 {
+				h.Decision = "" // its calls are still to come
+			}
 		}
 		out.Start(r.status, r.head, true, h)
 	}

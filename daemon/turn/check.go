@@ -157,7 +157,7 @@ func decide(old, now lemma.Decision) lemma.Decision {
 }
 
 func (e *Engine) attended(q *Request) bool {
-	return q.Route.Interactive || (e.Attended != nil && e.Attended())
+	return q.Route.Interactive || e.Settings().WaitAlways || (e.Attended != nil && e.Attended())
 }
 
 // declared are the entries of a declare pass.

@@ -84,10 +84,11 @@ func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked,
 
 // patience is how long this client is kept waiting for a person who is there.
 func (e *Engine) patience(q *Request) time.Duration {
-	if e.Attended == nil || !e.Attended() {
+	set := e.Settings()
+	if !set.WaitAlways && (e.Attended == nil || !e.Attended()) {
 		return 0
 	}
-	wait := e.Settings().ClientWait
+	wait := set.ClientWait
 	if !q.Wire.Stream && q.Timeout > 0 { // nothing can be sent to keep it alive
 		wait = min(wait, max(q.Timeout-15*time.Second, 0))
 	}

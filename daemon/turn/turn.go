@@ -116,6 +116,7 @@ type Settings struct {
 	HoldsPerDay        int
 	HoldTTL            time.Duration
 	ClientWait         time.Duration
+	WaitAlways         bool // wait although no surface is attached: somebody set the time by hand
 	DeclareAtPrompt    bool // declare.at: prompt or both
 	DeclareAtAction    bool // declare.at: action or both
 	DeclareMaxTokens   int

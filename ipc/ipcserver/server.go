@@ -34,6 +34,9 @@ type Options struct {
 	Backend Backend
 	Peer    PeerFunc
 	Person  PersonFunc
+	// Attach is called when a person starts to look at the event stream; what it
+	// returns, when they stop. May be nil.
+	Attach func() func()
 	// Refused takes a person's call that did not count, for the record; may be nil.
 	Refused func(c *net.UnixConn, call string, why error)
 	// UID is whose calls are served; the default is this process's effective uid.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -116,6 +117,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
+	if s.o.Attach != nil && s.attends(r) {
+		defer s.o.Attach()()
+	}
 	head, err := s.o.Backend.Head(r.Context())
 	if err != nil {
 		s.fail(w, r, err)
@@ -130,6 +134,21 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.follow(w, r, *since, wants)
+}
+
+// attends reports whether a person looks at this stream: a screen or an editor,
+// or any other program in the foreground of a person's terminal.
+func (s *Server) attends(r *http.Request) bool {
+	switch r.Header.Get(ipc.ViaHeader) {
+	case "tui", "editor":
+		return true
+	}
+	c, ok := r.Context().Value(connKey{}).(*net.UnixConn)
+	if !ok || s.o.Person == nil {
+		return false
+	}
+	_, err := s.o.Person(c)
+	return err == nil
 }
 
 type next struct {
