@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -179,15 +177,15 @@ func Load(fsys fs.FS) (*Scenario, error) {
 var ErrLock = errors.New("scenario is not as its LOCK froze it")
 
 func load(fsys fs.FS) (*Scenario, error) {
-	data, err := readCapped(fsys, "scenario.yaml", maxFileBytes)
+	data, err := readCapped(fsys, "scenario.yaml", maxYAML)
 	if err != nil {
 		return nil, err
 	}
 	s := &Scenario{}
-	if err := yaml.UnmarshalWithOptions(data, s, yaml.Strict()); err != nil {
+	if err := decode(data, s); err != nil {
 		return nil, fmt.Errorf("read scenario.yaml: %w", err)
 	}
-	s.fsys = fsys // behind the decoder: an empty document makes it wipe the value
+	s.fsys = fsys
 	ticket, err := readCapped(fsys, "ticket.md", maxTicket)
 	if err != nil {
 		return nil, err

@@ -194,6 +194,9 @@ func TestFaults(t *testing.T) {
 		{"operator", `operator: "="`, `operator: "~"`, "closed set"},
 		{"twin", `trap: "3"`, `trap: "1"`, "different values"},
 		{"path", "category: route.workers\nsplit", "accept: ../../x.sh\ncategory: route.workers\nsplit", "no path inside"},
+		{"tag", "title: Five", "title: !x Five", "tags are not allowed"},
+		{"alias", "title: Five", "title: &a Five", "anchors and aliases"},
+		{"documents", "id: GTR-008", "---\na: b\n---\nid: GTR-008", "exactly one document"},
 		{"truth", "key: workers", "key: worker", "truth.json has no reading"},
 	} {
 		m := copyOf(t, "gtr008")
@@ -213,6 +216,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("id: [\n"))
 	f.Add([]byte(""))
 	f.Add([]byte("null"))
+	f.Add([]byte("processes:\n  - argv: [00,0]\n  - argv: !0000000000000000000000000 00"))
 	other := fstest.MapFS{}
 	for _, n := range []string{"ticket.md", "truth.json", "sensors.yaml", "compose.yaml", "accept.sh", "probe.sh", "fix/nop.sh", "fix/wrong.sh", "fix/right.sh"} {
 		data, err := os.ReadFile(filepath.Join("gtr001", n))
