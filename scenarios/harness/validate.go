@@ -104,7 +104,12 @@ func (r *Report) compareRounds() {
 
 // effectsWarnings names sensors that leave effects to its cautious default:
 // such a registry was not written with care.
-func effectsWarnings(data []byte) []string {
+func effectsWarnings(data []byte) (out []string) {
+	defer func() { // the decoder panics on some malformed input
+		if p := recover(); p != nil {
+			out = []string{fmt.Sprintf("sensors.yaml cannot be read (%v)", p)}
+		}
+	}()
 	var raw struct {
 		Sensors []struct {
 			ID      string `yaml:"id"`
@@ -114,7 +119,6 @@ func effectsWarnings(data []byte) []string {
 	if err := yaml.Unmarshal(data, &raw); err != nil {
 		return []string{"sensors.yaml cannot be read: " + err.Error()}
 	}
-	var out []string
 	for _, s := range raw.Sensors {
 		if s.Effects == "" {
 			out = append(out, fmt.Sprintf("sensor %s declares no effects and counts as one that mutates", s.ID))
