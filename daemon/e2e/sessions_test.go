@@ -340,3 +340,87 @@ func (s *session) send(r recorded) reply {
 	b, err := io.ReadAll(resp.Body)
 	return reply{resp.StatusCode, resp.Header, string(b), err}
 }
+
+// TestE2ECaughtSessions replays sessions from inside the project while the
+// provider wants to act on a false claim until it is told better: from the catch
+// on, each request of the conversation carries the correction once and as the
+// same bytes, compaction included, and nothing else of it changes.
+func TestE2ECaughtSessions(t *testing.T) {
+	t.Parallel()
+	var now recorded
+	up := newRecorder(t, func(w http.ResponseWriter, _ *http.Request, x *exchange) {
+		tg := tongueOf(x.target)
+		switch {
+		case x.declares():
+			declare(w, x, falseClaim)
+		case strings.Contains(x.target, "count_tokens"):
+			write(w, false, `{"input_tokens":7}`)
+		case (now.kind == "new" || now.kind == "loop") && verificationIn(x.body) == "":
+			write(w, x.stream, tg.call(x.stream, "", "toolu_wrong", "Bash", shellArgs(wrongCommand)))
+		default:
+			write(w, x.stream, now.say(x.target, x.stream))
+		}
+	})
+	h := newHouse(t, plan{upstream: up.URL})
+	left := []string{"tool-loop", "two-prompts", "compact", "stop-hook", "tui-suggest", "tui-refuse"}
+	for _, rec := range unpackSessions(t, "claude-code") {
+		i := slices.Index(left, path.Base(rec.name))
+		if i < 0 {
+			continue
+		}
+		left = slices.Delete(left, i, i+1)
+		s := session{t: t, a: h.agent(h.project), up: up, name: rec.name}
+		block, carried := "", 0
+		for _, r := range rec.requests {
+			now = r
+			before := len(up.all())
+			got := s.send(r)
+			at := rec.name + "/" + r.file
+			if got.status != http.StatusOK || got.err != nil {
+				t.Fatalf("%s: %d %v %s", at, got.status, got.err, got.body)
+			}
+			if strings.Contains(got.body, "toolu_wrong") {
+				t.Errorf("%s: the wrong command left", at)
+			}
+			_, _, _, body := r.split(t)
+			for _, x := range up.all()[before:] {
+				if x.declares() || !strings.HasPrefix(x.target, "/v1/messages?") {
+					continue
+				}
+				onlyAdded(t, body, x.body)
+				b := verificationIn(x.body)
+				switch {
+				case r.kind == "side:title" && b != "":
+					t.Errorf("%s: a title request carries a correction", at)
+				case r.kind == "side:title":
+				case block == "":
+					block = b
+				case b != block || strings.Count(x.body, `id=\"v1\"`) != 1:
+					t.Errorf("%s (%s): carries %q, not once %q", at, r.kind, b, block)
+				default:
+					carried++
+				}
+			}
+			if r.kind == "side:compaction" { // the anchor is gone from here on
+				break
+			}
+		}
+		if block == "" || carried < 2 {
+			t.Errorf("%s: the correction was carried %d times", rec.name, carried)
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("not replayed: %v", left)
+	}
+	h.verified()
+}
+
+// verificationIn is the verification that stands in a body, "" when none does.
+func verificationIn(body string) string {
+	_, rest, ok := strings.Cut(body, blockOpen+` id=\"v1\"`)
+	if !ok {
+		return ""
+	}
+	in, _, _ := strings.Cut(rest, blockClose)
+	return in
+}
