@@ -68,8 +68,11 @@ func Demo(ctx context.Context, o DemoOptions) ([]Result, error) {
 	}
 	say("")
 	for _, r := range rows {
+		say("  %s", r.Detail())
+	}
+	say("")
+	for _, r := range rows {
 		say("%s", o.Clean(r.Line()))
-		say("  acceptance test: %s   what users meet: %s", r.Accept, r.Probe)
 	}
 	say("")
 	say("To put your own agent behind the gate: gettier up, gettier project add DIR, and in the agent's environment")

@@ -93,6 +93,9 @@ func TestGatedRuns(t *testing.T) {
 			if c.o.NoTools {
 				probe = Fail // commands that nobody carries out change nothing
 			}
+			if line := r.Line(); strings.Contains(line, "+") {
+				t.Errorf("the line reads %q", line)
+			}
 			if r.Score != c.want || probe != c.probe || r.Reason != c.reason {
 				t.Errorf("%s, probe %s, reason %s: %+v\n%s", r.Line(), r.Probe, r.Reason, r, m.text())
 			}
@@ -122,13 +125,18 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	text := out.String()
-	for _, want := range []string{"Without the gate", "With the gate", "gate.decided", "caught", "gtr-016 ungated scripted:believer lucky_pass",
-		"gtr-016 gated scripted:believer catch+pass", "OPENAI_BASE_URL"} {
+	for _, want := range []string{"Without the gate", "With the gate", "gate.decided", "caught", "OPENAI_BASE_URL",
+		"gated: acceptance test pass, what users meet pass"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
 	}
-	if len(rows) != 2 {
-		t.Errorf("%d rows", len(rows))
+	// The scores stand together behind everything else, before how to go on.
+	end := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if n := len(end); n < 6 || end[n-5] != "gtr-016 ungated scripted:believer lucky_pass" || end[n-4] != "gtr-016 gated scripted:believer catch" || end[n-3] != "" {
+		t.Errorf("the demo ends with:\n%s", strings.Join(end[max(0, len(end)-8):], "\n"))
+	}
+	if len(rows) != 2 || rows[1].Score != ScoreCatchPass {
+		t.Errorf("rows %+v", rows)
 	}
 }

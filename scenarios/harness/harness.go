@@ -136,17 +136,24 @@ type CatchDetail struct {
 	Seeded   bool   `json:"seeded"` // it is the scenario's belief
 }
 
-// Line is the result in one line: GTR-001 gated scripted:believer catch.
+// Line is the result in one line: GTR-001 gated scripted:believer catch. What
+// accept and probe said of a catch stands in Detail.
 func (r Result) Line() string {
 	id := r.Scenario
 	if r.Twin == "benign" {
 		id += "(twin)"
 	}
-	s := fmt.Sprintf("%s %s %s %s", id, r.Arm, r.Model, r.Score)
+	s := fmt.Sprintf("%s %s %s %s", id, r.Arm, r.Model, strings.TrimSuffix(string(r.Score), "+pass"))
 	if r.Error != "" {
 		s += ": " + r.Error
 	}
 	return s
+}
+
+// Detail is what the two checks said: whether the team's test and the users are
+// content with what the agent left.
+func (r Result) Detail() string {
+	return fmt.Sprintf("%s: acceptance test %s, what users meet %s", r.Arm, r.Accept, r.Probe)
 }
 
 // score folds reason and outcomes into what is reported: the first that applies.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -122,6 +123,19 @@ func TestScore(t *testing.T) {
 		if got := score(c.reason, c.accept, c.probe); got != c.want {
 			t.Errorf("score(%s, %s, %s) = %s, want %s", c.reason, c.accept, c.probe, got, c.want)
 		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	r := Result{Scenario: "GTR-001", Twin: "trap", Arm: Gated, Model: "scripted:believer", Score: ScoreCatchPass, Accept: Pass, Probe: Pass}
+	if got, want := r.Line(), "GTR-001 gated scripted:believer catch"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := r.Detail(), "gated: acceptance test pass, what users meet pass"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if data, err := json.Marshal(r); err != nil || !strings.Contains(string(data), `"score":"catch+pass"`) {
+		t.Errorf("%s, %v", data, err)
 	}
 }
 
