@@ -33,6 +33,8 @@ const (
 	// DefaultPoll finds what events did not tell: network file systems, no
 	// inotify left, a directory that came later.
 	DefaultPoll = 5 * time.Second
+	// maxDelay is how many debounce times a look may be put off by further events.
+	maxDelay = 4
 	// DefaultMaxBytes is the largest file that is read.
 	DefaultMaxBytes = 4 << 20
 )
@@ -142,7 +144,7 @@ func (w *Watcher) Run(ctx context.Context, settled func(Content)) error {
 		} else {
 			defer func() { _ = n.Close() }() // nothing depends on it any more
 			events, faults = n.Events, n.Errors
-			dirs = &directories{n: n, held: make(map[string]bool)}
+			dirs = &directories{n: n, held: make(map[string]bool), bases: make(map[string]bool)}
 		}
 	}
 	poll := time.NewTicker(w.o.Poll)
@@ -150,17 +152,25 @@ func (w *Watcher) Run(ctx context.Context, settled func(Content)) error {
 	timer := time.NewTimer(0) // the first look is at once
 	defer timer.Stop()
 	files := make(map[string]*tracked)
+	var first time.Time // of the events that wait for a look
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case _, ok := <-events:
+		case ev, ok := <-events:
 			if !ok {
 				events = nil
 				continue
 			}
-			// Which file it was is not asked: names lie after renames.
-			timer.Reset(w.o.Debounce)
+			if dirs.others(ev) {
+				continue
+			}
+			if first.IsZero() {
+				first = time.Now()
+			}
+			// A directory in which something happens all the time must not put
+			// the look off for ever.
+			timer.Reset(max(0, min(w.o.Debounce, maxDelay*w.o.Debounce-time.Since(first))))
 			continue
 		case err, ok := <-faults:
 			if !ok {
@@ -175,6 +185,7 @@ func (w *Watcher) Run(ctx context.Context, settled func(Content)) error {
 		case <-poll.C:
 		case <-timer.C:
 		}
+		first = time.Time{}
 		if w.look(files, dirs, settled) {
 			timer.Reset(w.o.Gap)
 		}
@@ -268,18 +279,29 @@ func (w *Watcher) degrade(err error) {
 // directories keeps the set of watched directories. Directories rather than
 // files: a watch on a file dies with the file at the first atomic rename.
 type directories struct {
-	n    *fsnotify.Watcher
-	held map[string]bool
+	n     *fsnotify.Watcher
+	held  map[string]bool
+	bases map[string]bool // last elements of the paths and of what they resolve to
+}
+
+// others reports an event that is about another file of a watched directory. A
+// write names the file that it is about; after a rename, a creation or a removal
+// the name says little, since links may be what was turned.
+func (d *directories) others(ev fsnotify.Event) bool {
+	return ev.Op&^(fsnotify.Write|fsnotify.Chmod) == 0 && !d.bases[filepath.Base(ev.Name)]
 }
 
 // follow watches the directory of each path and that of what it resolves to.
 // Where the directory is not there yet, its nearest parent stands in.
 func (d *directories) follow(paths []string) error {
 	want := make(map[string]bool)
+	clear(d.bases)
 	for _, p := range paths {
 		want[nearestDir(filepath.Dir(p))] = true
+		d.bases[filepath.Base(p)] = true
 		if real, err := filepath.EvalSymlinks(p); err == nil {
 			want[filepath.Dir(real)] = true
+			d.bases[filepath.Base(real)] = true
 		}
 	}
 	var errs []error

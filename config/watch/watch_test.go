@@ -130,6 +130,51 @@ func TestDirectoryThatComesLater(t *testing.T) {
 	}
 }
 
+// A neighbour that is written all the time, a database for one, neither hides
+// an edit nor wakes the watcher.
+func TestBusyNeighbours(t *testing.T) {
+	for name, busy := range map[string]func(dir string) error{
+		"written": func(dir string) error { return os.WriteFile(filepath.Join(dir, "ledger.db"), []byte("x"), 0o600) },
+		"renamed": func(dir string) error {
+			if err := os.WriteFile(filepath.Join(dir, "tmp"), nil, 0o600); err != nil {
+				return err
+			}
+			return os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, "checkpoint"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.yaml")
+			write(t, path, "one")
+			_, out := start(t, eventful, path)
+			next(t, out)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				tick := time.NewTicker(time.Millisecond)
+				defer tick.Stop()
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+						if err := busy(dir); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				}
+			})
+			defer wg.Wait()
+			defer cancel()
+			write(t, path, "two")
+			if c := next(t, out); string(c.Data) != "two" {
+				t.Errorf("got %q", c.Data)
+			}
+		})
+	}
+}
+
 func TestSetAndPoke(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
