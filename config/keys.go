@@ -130,7 +130,7 @@ var Keys = []Key{
 	{Name: "projects", Type: Roots, Default: []Project(nil), Live: true, Order: Pinned, Doc: "Directories that sensors may run in: a list of {name, root}."},
 	{Name: "sensors.files", Type: List, Default: []string(nil), Live: true, Order: Pinned, Doc: "Registries of one's own; empty means sensors.yaml beside this file."},
 	{Name: "sensors.auto_approve", Type: Bool, Default: false, Live: true, Order: Rising, Doc: "Take edits of one's own registry without approval. Never applies to a project's."},
-	{Name: "sensors.width", Type: Int, Default: DefaultWidth, Min: 1, Max: 16, Live: true, Order: Free, Doc: "Read-only sensors that run beside each other."},
+	{Name: "sensors.width", Type: Int, Default: DefaultWidth, Min: 1, Max: 16, Order: Free, Doc: "Read-only sensors that run beside each other."},
 	{Name: "ledger.path", Type: String, Default: "", Order: Pinned, Doc: "File of the ledger; empty means ledger.db in the state directory."},
 	{Name: "ledger.retain", Type: Duration, Default: time.Duration(0), Min: 0, Max: 36500 * day, Live: true, Order: FallingNever, Doc: "Age at which stored texts are pruned, never entries; 0 keeps them."},
 	{Name: "ledger.fail_open_explore", Type: Bool, Default: true, Live: true, Order: Rising, Doc: "Serve questions and edits while the ledger cannot write, loudly."},

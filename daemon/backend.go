@@ -287,7 +287,7 @@ func (b backend) AddProject(_ context.Context, p ipc.Project, by lemma.Answerer)
 	}
 	root, err := filepath.EvalSymlinks(p.Root)
 	if err != nil {
-		return p, fmt.Errorf("%w: %v", ipcserver.ErrInvalid, err)
+		return p, fmt.Errorf("%w: %w", ipcserver.ErrInvalid, err)
 	}
 	if st, err := os.Stat(root); err != nil || !st.IsDir() {
 		return p, fmt.Errorf("%w: %s is not a directory", ipcserver.ErrInvalid, root)

@@ -114,7 +114,7 @@ func New(o Options) (_ *Daemon, err error) {
 	d := &Daemon{o: o, log: o.Log, started: o.Now(), redact: redact.New()}
 	defer func() {
 		if err != nil {
-			d.closeAll()
+			err = errors.Join(err, d.closeAll())
 		}
 	}()
 	if err := os.MkdirAll(o.Layout.State, 0o700); err != nil {

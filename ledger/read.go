@@ -135,12 +135,11 @@ func lastWith(c *bbolt.Cursor, prefix []byte) ([]byte, []byte) {
 
 // before moves c to the last key below key, if it has the prefix.
 func before(c *bbolt.Cursor, prefix, key []byte) ([]byte, []byte) {
-	k, v := c.Seek(key)
-	if k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
+	if k, _ := c.Seek(key); k == nil {
+		k, v := c.Last()
+		return within(k, v, prefix)
 	}
+	k, v := c.Prev()
 	return within(k, v, prefix)
 }
 

@@ -150,13 +150,12 @@ func Binds(q Request) bool {
 
 // prepared is a request whose parameters, place and environment are settled.
 type prepared struct {
-	req     Request
-	inv     lemma.Invocation
-	argv    []string
-	env     []string
-	sandbox string
-	user    *credential
-	key     string
+	req  Request
+	inv  lemma.Invocation
+	argv []string
+	env  []string
+	user *credential
+	key  string
 }
 
 // prepare does all that needs no process. A second result is the failure.

@@ -23,7 +23,6 @@ type token struct {
 var (
 	fillers = words(`please hi hello hey ok okay so and but now then also just quick curious well great thanks right sure yes no can could will would you we kindly`)
 	asking  = words(`what why how where when which who whose whats what's why's how's where's is are was were does did has have had should explain describe list find search summarize summarise review compare check inspect read print count locate understand analyze analyse investigate show tell look am isn't aren't doesn't`)
-	seeking = words(`list find search look show print count locate check inspect read summarize summarise review compare describe explain analyze analyse investigate tell`)
 	pronoun = words(`we you i they these those the any all my our it`)
 	acting  = words(`fix fixes fixing implement add change update edit refactor rename remove delete replace rewrite write create make build move extract convert port introduce enable disable raise lower increase decrease set bump patch clean format improve optimize optimise handle support wire hook merge rebase commit revert undo redo
  apply run start stop restart kill generate scaffold finish complete do reset deploy drop wipe install upgrade migrate configure push release roll publish truncate purge destroy erase nuke recreate downgrade uninstall pin rollback turn put let adjust tweak modify correct resolve extend reduce switch allow limit`)

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -244,7 +245,7 @@ func holder(s socket, recent []int) (int, error) {
 		if ok {
 			return pid, nil
 		}
-		denied = denied || err == unix.EACCES || err == unix.EPERM
+		denied = denied || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 	}
 	if s.uid != os.Geteuid() && denied {
 		return 0, ErrOtherUser

@@ -102,7 +102,7 @@ type watched struct {
 
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.ReadCloser.Read(b)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		if cause := context.Cause(w.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = cause
 		}

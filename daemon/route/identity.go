@@ -31,7 +31,7 @@ func put(h hash.Hash, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 	h.Write(n[:])
-	io.WriteString(h, s)
+	_, _ = io.WriteString(h, s)
 }
 
 // KeyInput is what a turn's key is made of.

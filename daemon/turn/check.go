@@ -31,6 +31,10 @@ type outcome struct {
 	why   string
 }
 
+// minVerification is room for a correction however small inject.max_bytes is: a
+// caught claim is always told.
+const minVerification = 2 << 10
+
 // checked is a check up to its decision: what was declared and found. It is
 // also what a stored turn is read back into.
 type checked struct {
@@ -114,7 +118,7 @@ func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) 
 	o := outcome{}
 	block := ""
 	if len(d.Correct) > 0 || c.oc.at == "prompt" {
-		block = verificationBlock(c.verified, q.Upstream.Trusted(), set.InjectMaxBytes)
+		block = verificationBlock(c.verified, q.Upstream.Trusted(), max(set.InjectMaxBytes, minVerification))
 	}
 	if block != "" {
 		o.again = len(d.Correct) > 0

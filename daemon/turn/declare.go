@@ -136,12 +136,12 @@ func (e *Engine) ask(ctx context.Context, q *Request, r *wire.Request, o wire.De
 	}
 	resp, err := q.Upstream.Call(ctx, body)
 	if err != nil {
-		return nil, lemma.Usage{}, fmt.Errorf("%w: %v", errUpstreamRefused, err)
+		return nil, lemma.Usage{}, fmt.Errorf("%w: %w", errUpstreamRefused, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, lemma.Usage{}, fmt.Errorf("%w: %v", errUpstreamRefused, err)
+		return nil, lemma.Usage{}, fmt.Errorf("%w: %w", errUpstreamRefused, err)
 	}
 	switch {
 	case resp.StatusCode/100 == 2:
@@ -153,7 +153,7 @@ func (e *Engine) ask(ctx context.Context, q *Request, r *wire.Request, o wire.De
 	if isStream(resp) { // some upstreams only stream: the answer is collected
 		st := q.Adapter.NewStream()
 		if _, err := st.Feed(raw); err != nil {
-			return nil, lemma.Usage{}, fmt.Errorf("%w: %v", wire.ErrNotCompliant, err)
+			return nil, lemma.Usage{}, fmt.Errorf("%w: %w", wire.ErrNotCompliant, err)
 		}
 		decl, err := st.Answer().Declaration(o.Rung)
 		return decl, st.Answer().Usage, err

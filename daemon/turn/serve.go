@@ -602,7 +602,7 @@ func (e *Engine) close(ctx context.Context, t *live) error {
 
 // panicked closes a request whose stage had a bug: what could act does not leave.
 func (e *Engine) panicked(q *Request, t *live, out Sink, p any) error {
-	if p == http.ErrAbortHandler {
+	if perr, ok := p.(error); ok && errors.Is(perr, http.ErrAbortHandler) {
 		panic(p)
 	}
 	err := fmt.Errorf("fail_closed:%s: %v", t.stage, p)

@@ -147,7 +147,7 @@ func Unreadable(err error) error {
 	if errors.Is(err, ErrUnreadable) {
 		return err
 	}
-	return fmt.Errorf("%w: %v", ErrUnreadable, err)
+	return fmt.Errorf("%w: %w", ErrUnreadable, err)
 }
 
 // Unreadablef is ErrUnreadable with a message.

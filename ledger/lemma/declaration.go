@@ -42,7 +42,7 @@ func ParseDeclaration(b []byte) (Declaration, []LemmaWarned, error) {
 	}
 	v, err := strictObject(b)
 	if err != nil {
-		return Declaration{}, nil, fmt.Errorf("%w: %v", ErrDeclaration, err)
+		return Declaration{}, nil, fmt.Errorf("%w: %w", ErrDeclaration, err)
 	}
 	d := p.declaration(v)
 	if len(p.faults) > 0 {

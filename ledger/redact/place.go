@@ -90,7 +90,7 @@ func (s *scan) authorization(start, end int) {
 		for n := 0; n < 6 && i < len(t) && (t[i] == '"' || t[i] == '\'' || t[i] == '\\' || t[i] == ':' || t[i] == '=' || t[i] == ' ' || t[i] == '\t' || t[i] == ','); n++ {
 			i++
 		}
-		if bytes.IndexAny(t[end:i], ":=,") < 0 {
+		if !bytes.ContainsAny(t[end:i], ":=,") {
 			return
 		}
 		ss := i

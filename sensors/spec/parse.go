@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"sort"
@@ -310,7 +311,10 @@ func (r *reader) command(n ast.Node) []Word {
 		words, err = Split(s)
 	}
 	if err != nil {
-		se := err.(*SplitError)
+		var se *SplitError
+		if !errors.As(err, &se) {
+			se = &SplitError{What: err.Error()}
+		}
 		r.fault(inside(n, p, se.Offset), "command: "+se.What, se.Hint)
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -195,16 +194,6 @@ func (a *app) client() (*ipc.Client, error) {
 		return nil, err
 	}
 	return ipc.New(l.Socket, "cli"), nil
-}
-
-// getenv reads the environment that the program was given.
-func (a *app) getenv(name string) string {
-	for i := len(a.env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(a.env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 // here is the working directory with links resolved.

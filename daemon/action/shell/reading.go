@@ -336,8 +336,6 @@ func stripStrings(s string) string {
 	return b.String()
 }
 
-const findRuns = "-exec -execdir -ok -okdir -x -X --exec --exec-batch"
-
 // find runs its -exec as a command of its own.
 func (w *walker) find(c call) stream {
 	r := readOnly("looks for files")
