@@ -43,16 +43,15 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 	if t.side {
 		return e.answer(ctx, q, t, rl)
 	}
-	fresh := t.fresh
-	t.fresh = false
 	var o outcome
-	e.alive(q, rl, func() { o, err = e.prepare(ctx, q, t, fresh) })
+	e.alive(q, rl, func() { o, err = e.prepare(ctx, q, t) })
 	if err != nil {
 		if ctx.Err() != nil {
 			return e.clientGone(t, nil, ctx.Err())
 		}
 		return e.fail(q, t, out, err)
 	}
+	t.fresh = false // a check that was cut off is due again at the resend
 	if o.ends {
 		return e.endText(q, t, rl, o.text)
 	}
@@ -62,11 +61,11 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 
 // prepare does what comes before an answer: a stored turn is resumed, a chat
 // reply is taken, a new prompt is checked.
-func (e *Engine) prepare(ctx context.Context, q *Request, t *live, fresh bool) (outcome, error) {
+func (e *Engine) prepare(ctx context.Context, q *Request, t *live) (outcome, error) {
 	if t.hold != "" && t.stage == "hold" {
 		return e.resume(ctx, q, t, t.hold)
 	}
-	if !fresh || q.Route.Continues {
+	if !t.fresh || q.Route.Continues {
 		return outcome{}, nil
 	}
 	h, ok, why, err := e.reply(ctx, q, t)
@@ -266,8 +265,11 @@ func (e *Engine) restore(q *Request) *live {
 	if row.Hold != "" {
 		t.hold, t.stage, t.snap.hold = row.Hold, "hold", row.Hold
 	}
-	if row.Rung >= 0 {
-		t.rung, t.passes, t.gated = row.Rung, 1, true
+	t.rung = row.Rung
+	if row.Mode == "" { // the gate never decided: what its prompt was due still is
+		t.fresh = true
+	} else {
+		t.passes, t.gated = 1, true
 	}
 	return t
 }
@@ -323,6 +325,10 @@ func (e *Engine) prompt(ctx context.Context, q *Request, t *live) (outcome, erro
 	}
 	if why := e.measurable(t, q.Route.PersonText); why != "" && t.class != lemma.Destructive {
 		t.reasons = append(t.reasons, "not declared: "+why)
+		return outcome{}, nil
+	}
+	if stage := e.broken(t, t.class); stage != "" {
+		t.reasons = append(t.reasons, "not declared: the breaker is open for "+stage)
 		return outcome{}, nil
 	}
 	body, err := e.body(q)
@@ -437,15 +443,24 @@ func (e *Engine) uncovered(q *Request, t *live, acts []shell.Action, edits []she
 	if t.covered != "" && class.Rank() <= t.covered.Rank() {
 		return "covered by this turn's declaration"
 	}
-	for _, stage := range []string{"declare", "verify", "decide"} {
-		if class.Rank() <= lemma.Edit.Rank() && e.breaker.open(stage, t.conversation, e.Now()) {
-			return "the breaker is open for " + stage
-		}
+	if stage := e.broken(t, class); stage != "" {
+		return "the breaker is open for " + stage
 	}
 	if cov := e.reusable(q, t, class); cov != "" {
 		return cov
 	}
 	return e.measurable(t, q.Route.PersonText)
+}
+
+// broken names a stage whose breaker is open for what class asks, "" when none
+// is: classes that may block are never spared (03, Failure).
+func (e *Engine) broken(t *live, class lemma.Class) string {
+	for _, stage := range []string{"declare", "verify", "decide"} {
+		if class.Rank() <= lemma.Edit.Rank() && e.breaker.open(stage, t.conversation, e.Now()) {
+			return stage
+		}
+	}
+	return ""
 }
 
 func onlyEdits(acts []shell.Action) bool {

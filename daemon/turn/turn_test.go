@@ -606,6 +606,35 @@ func TestQuote(t *testing.T) {
 	}
 }
 
+// TestCutOffCheckIsDueAgain: a client that leaves while its premises are being
+// declared does not get its answer unchecked when it asks again.
+func TestCutOffCheckIsDueAgain(t *testing.T) {
+	r := newRig(t)
+	ctx, leave := context.WithCancel(context.Background())
+	r.answer = func(_ int, body []byte) (int, string, string) {
+		if !isDeclare(body) {
+			return 200, "application/json", chatText("ok")
+		}
+		if ctx.Err() == nil {
+			leave()
+			return 0, "", ""
+		}
+		return declareAnswer(wire.Chat, body, declared25)
+	}
+	body := chatRequest(false, false, user(ticket))
+	out := &sink{}
+	if err := r.Serve(ctx, r.build(wire.Chat, body), out); err == nil || out.started {
+		t.Fatalf("the client left: %v %d", err, out.status)
+	}
+	again, err := r.request(wire.Chat, body)
+	if err != nil || again.headers.Decision != lemma.DecCaught || blockIn(r.bodies[len(r.bodies)-1]) == "" {
+		t.Errorf("the resend: %+v %v", again.headers, err)
+	}
+	if rows, err := r.led.Turns(10, "", ledger.TurnFilter{}); err != nil || len(rows.Items) != 1 {
+		t.Errorf("the resend is no resend: %d turns, %v", len(rows.Items), err)
+	}
+}
+
 // TestSameWordsElsewhere: the same first words from another project share nothing.
 func TestSameWordsElsewhere(t *testing.T) {
 	r := newRig(t)
