@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors"
 )
