@@ -51,8 +51,8 @@ type Options struct {
 	Environ []string
 	Flags   map[string]string // configuration keys set on the command line
 	// AnswerConn is a connection that only the process which started this private
-	// daemon holds: what comes over it counts as its person's word. It is refused
-	// where the state already has a ledger.
+	// daemon holds: its answers to holds count as a person's. It is refused where
+	// the ledger is there already.
 	AnswerConn net.Conn
 	// Upstream is --upstream: the default of both formats.
 	Upstream string
@@ -121,6 +121,9 @@ func New(o Options) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	if err := d.openConfig(); err != nil {
+		return nil, err
+	}
+	if err := d.newLedger(); err != nil {
 		return nil, err
 	}
 	if err := d.openLedger(); err != nil {

@@ -42,9 +42,7 @@ func (d *Daemon) listen() error {
 	}
 	d.api = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Person: d.person, Refused: d.refused, Attach: d.attach, Log: d.log})
 	if d.o.AnswerConn != nil {
-		d.answers = ipcserver.New(ipcserver.Options{Backend: backend{d}, Peer: unixPeer, Attach: d.attach, Log: d.log, Person: func(*net.UnixConn) (lemma.Answerer, error) {
-			return lemma.Answerer{UID: os.Getuid(), Via: "harness"}, nil
-		}})
+		d.answers = ipcserver.New(ipcserver.Options{Backend: holdsOnly{backend{d}}, Peer: unixPeer, Log: d.log, Kept: true, Person: harness})
 	}
 	return nil
 }

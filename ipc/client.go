@@ -25,22 +25,51 @@ type Client struct {
 	path string
 	via  string
 	http *http.Client
+	conn net.Conn      // the only connection, or nil
 	idle time.Duration // a stream silent for longer is taken as dead
 	wait time.Duration // first pause before reconnecting
 }
 
-// New makes a client of the socket at path; via is cli, tui or editor. Nothing
-// is connected yet.
+// New makes a client of the socket at path; via is cli, tui, editor or harness.
+// Nothing is connected yet.
 func New(path, via string) *Client {
 	uid := os.Geteuid()
+	return newClient(path, via, &http.Transport{
+		DialContext:  func(ctx context.Context, _, _ string) (net.Conn, error) { return dialOwn(ctx, path, uid) },
+		MaxIdleConns: 2, IdleConnTimeout: 30 * time.Second,
+	})
+}
+
+// inherited is the path of a client that was given its connection.
+const inherited = "an inherited connection"
+
+// Over makes a client that speaks over conn and nothing else. Calls follow one
+// another; one that is called off, or a Watch, takes the connection with it. Who
+// is at the other end is the caller's to know. Close closes conn.
+func Over(conn net.Conn, via string) *Client {
+	free := make(chan net.Conn, 1) // dialled once, never again
+	free <- conn
+	c := newClient(inherited, via, &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			select {
+			case conn := <-free:
+				return conn, nil
+			default:
+				return nil, &Unreachable{inherited, errors.New("it is used up")}
+			}
+		},
+		MaxConnsPerHost: 1,
+	})
+	c.conn = conn
+	return c
+}
+
+func newClient(path, via string, t *http.Transport) *Client {
+	t.DisableCompression = true
 	return &Client{
 		path: path, via: via, idle: 45 * time.Second, wait: 100 * time.Millisecond,
 		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext:  func(ctx context.Context, _, _ string) (net.Conn, error) { return dialOwn(ctx, path, uid) },
-				MaxIdleConns: 2, IdleConnTimeout: 30 * time.Second,
-				DisableCompression: true,
-			},
+			Transport: t,
 			// The API never redirects; following one would leave the socket.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -50,8 +79,13 @@ func New(path, via string) *Client {
 // Path is the socket's path.
 func (c *Client) Path() string { return c.path }
 
-// Close lets idle connections go.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+// Close lets idle connections go, and a given one for good.
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	if c.conn != nil {
+		_ = c.conn.Close() // already closed: what was wanted
+	}
+}
 
 // send makes a request and returns an answer with a 2xx status; anything else
 // is a *Problem, an *Unreachable or a *Foreign.

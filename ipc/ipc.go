@@ -21,8 +21,9 @@ const (
 	MaxBody = 1 << 20
 )
 
-// ViaHeader names the surface a call comes from (cli, tui, editor). It only
-// labels an answer's record; it grants nothing.
+// ViaHeader names the surface a call comes from (cli, tui, editor, harness). It
+// labels an answer's record, and an event stream of a surface that somebody
+// looks at makes holds wait; it grants nothing.
 const ViaHeader = "X-Gettier-Via"
 
 // List is one page. A watcher that starts after AsOfSeq misses nothing that is

@@ -42,6 +42,9 @@ type Options struct {
 	// UID is whose calls are served; the default is this process's effective uid.
 	UID *int
 	Log *slog.Logger // nil: silent
+	// Kept: a connection may be silent for as long as it likes. For a server with
+	// one connection that cannot be made again.
+	Kept bool
 
 	Heartbeat, Lag, Stall time.Duration
 	Streams               int
@@ -95,6 +98,9 @@ func New(o Options) *Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
+	}
+	if o.Kept {
+		s.http.ReadHeaderTimeout, s.http.IdleTimeout = 0, 0
 	}
 	return s
 }
@@ -272,13 +278,12 @@ func (s *Server) person(r *http.Request) (lemma.Answerer, error) {
 		}
 		return lemma.Answerer{}, refuse(err.Error())
 	}
-	switch via := r.Header.Get(ipc.ViaHeader); via {
-	case "cli", "tui", "editor":
+	switch via := r.Header.Get(ipc.ViaHeader); {
+	case by.Via == "harness": // no header makes a person of it
+	case via == "cli" || via == "tui" || via == "editor":
 		by.Via = via
-	default:
-		if by.Via == "" {
-			by.Via = "cli"
-		}
+	case by.Via == "":
+		by.Via = "cli"
 	}
 	return by, nil
 }

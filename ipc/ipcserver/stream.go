@@ -136,11 +136,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	s.follow(w, r, *since, wants)
 }
 
-// attends reports whether a person looks at this stream: a screen or an editor,
-// or any other program in the foreground of a person's terminal.
+// attends reports whether somebody who can answer looks at this stream: a screen,
+// an editor or a harness, or any other program in the foreground of a person's
+// terminal.
 func (s *Server) attends(r *http.Request) bool {
 	switch r.Header.Get(ipc.ViaHeader) {
-	case "tui", "editor":
+	case "tui", "editor", "harness":
 		return true
 	}
 	c, ok := r.Context().Value(connKey{}).(*net.UnixConn)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,4 +234,35 @@ func BenchmarkReplay(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// Holds wait while a surface looks on that can answer; a program that merely
+// reads events is none.
+func TestWhoAttends(t *testing.T) {
+	for via, want := range map[string]int64{"tui": 1, "editor": 1, "harness": 1, "cli": 0, "": 0, "person": 0} {
+		var looking, left atomic.Int64
+		path := ipctest.Socket(t)
+		b := ipctest.New()
+		b.Append("", lemma.HoldOpened{})
+		stop := ipctest.Serve(t, path, ipcserver.Options{Backend: b, Person: ipctest.Nobody, Attach: func() func() {
+			looking.Add(1)
+			return func() { left.Add(1) }
+		}})
+		c := ipc.New(path, via)
+		since := uint64(0)
+		for e, err := range c.Watch(t.Context(), &since) {
+			if err != nil || e.Kind != "hold.opened" {
+				t.Errorf("%q: %v %v", via, e.Kind, err)
+			}
+			break
+		}
+		if got := looking.Load(); got != want {
+			t.Errorf("%q: %d attached, want %d", via, got, want)
+		}
+		c.Close()
+		stop()
+		if left.Load() != want {
+			t.Errorf("%q: %d left, want %d", via, left.Load(), want)
+		}
+	}
 }
