@@ -158,12 +158,18 @@ func (h *house) approve() {
 	}
 }
 
+// command is how this house's daemon is started.
+func (h *house) command(ctx context.Context) *exec.Cmd {
+	h.t.Helper()
+	cmd := exec.CommandContext(ctx, binary(h.t, "gettierd"), h.args...)
+	cmd.Env, cmd.Dir = h.env, h.dir
+	return cmd
+}
+
 // start runs the daemon and waits for its ready line.
 func (h *house) start() {
 	h.t.Helper()
-	cmd := exec.Command(binary(h.t, "gettierd"), h.args...)
-	cmd.Env, cmd.Dir = h.env, h.dir
-	h.d = startProcess(h.t, cmd)
+	h.d = startProcess(h.t, h.command(context.Background()))
 	var ready struct {
 		Ready         bool
 		Proxy, Socket string
