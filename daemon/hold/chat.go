@@ -98,9 +98,13 @@ func Question(h lemma.Hold, line func(string) string) string {
 			b.WriteString("  " + num + "Tried:    nothing could be measured (" + line(it.Reason) + ")\n")
 		}
 	}
-	if len(h.Items) == 1 {
+	switch {
+	case h.Class.Rank() >= lemma.Destructive.Rank():
+		b.WriteString("What destroys is answered in a terminal only:  gettier answer " + id)
+		return b.String()
+	case len(h.Items) == 1:
 		b.WriteString("Reply  y " + id + "  if that is true ·  n " + id + " <what is true>  ·  skip " + id + "  to go on unverified for this task")
-	} else {
+	default:
 		b.WriteString("Reply  " + id + " 1 y, 2 n <what is true>, 3 skip  (each number once)")
 	}
 	b.WriteString("\nor, in a terminal:  gettier answer " + id)

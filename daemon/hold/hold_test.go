@@ -303,3 +303,24 @@ func FuzzReadReply(f *testing.F) {
 		}
 	})
 }
+
+func TestQuestion(t *testing.T) {
+	h := claims("c", "x", "y")
+	h.ID, h.Class = "h_00000000000000000000007f3k", lemma.Change
+	h.Items[0].Tried = []string{"db.version could not run (not_found): psql"}
+	same := func(s string) string { return s }
+	got := Question(h, same)
+	for _, want := range []string{"hold 7f3k", "1 Assumed:  claim x", "1 Tried:    db.version could not run", "2 Tried:    nothing could be measured", "Reply  7f3k 1 y, 2 n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	h.Class = lemma.Destructive
+	if got := Question(h, same); strings.Contains(got, "Reply") || !strings.Contains(got, "gettier answer 7f3k") {
+		t.Errorf("a destructive hold offers a chat reply:\n%s", got)
+	}
+	h.Class = "unheard of" // an unknown class is the strongest
+	if got := Question(h, same); strings.Contains(got, "Reply") {
+		t.Error("an unknown class offers a chat reply")
+	}
+}
