@@ -192,6 +192,10 @@ func scopeName(s Scope) string {
 	return s.Name
 }
 
+// maxPromptRead is how much of a prompt is redacted for the record, of which
+// 200 bytes are kept: a secret that is cut at its end lies far behind them.
+const maxPromptRead = 4 << 10
+
 // open starts a turn. Its first entry commits while the upstream works.
 func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 	id, err := lemma.NewID(lemma.IDTurn, e.Now(), e.Entropy)
@@ -206,7 +210,7 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 	}
 	t := &live{
 		id: id, key: key, scope: q.Scope, class: class, reasons: reasons, decision: lemma.DecPassThrough, rung: -1,
-		prompt: e.Redact(q.Route.PersonText), opened: e.Now(), stage: "route", fresh: true, side: c == nil, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
+		prompt: e.Redact(q.Route.PersonText[:min(len(q.Route.PersonText), maxPromptRead)]), opened: e.Now(), stage: "route", fresh: true, side: c == nil, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
 	}
 	if c != nil {
 		t.conversation = q.conversation

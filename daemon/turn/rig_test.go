@@ -91,9 +91,20 @@ func (r *rig) open() {
 	r.led = led
 	book := &hold.Book{Store: led, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{2}), Redact: func(s string) string { return s }, ToldTTL: func(string) time.Duration { return time.Hour }}
 	r.Engine = &Engine{
-		Store: led, Holds: book, Sensors: r, Settings: func() Settings { return r.set }, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{1}),
+		Store: prompt{led}, Holds: book, Sensors: r, Settings: func() Settings { return r.set }, Now: r.clock, Entropy: rand.NewChaCha8([32]byte{1}),
 		Key: []byte("key"), Redact: func(s string) string { return s }, Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// prompt is a ledger whose Go has committed when it returns, so that a test can
+// look at once.
+type prompt struct{ *ledger.Ledger }
+
+func (p prompt) Go(drafts ...ledger.Draft) <-chan error {
+	done := make(chan error, 1) // its one result
+	_, err := p.Append(context.Background(), drafts...)
+	done <- err
+	return done
 }
 
 // restart closes the ledger and starts a new engine on it.
