@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	pathpkg "path"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,8 +157,10 @@ func (s *Server) foreign(r *http.Request) string {
 	case len(r.Header["Referer"]) > 0:
 		return "requests from web pages (Referer) are refused"
 	}
-	if v := r.Header.Get("Sec-Fetch-Site"); v != "" && v != "none" {
-		return "requests from web pages (Sec-Fetch-Site) are refused"
+	for _, v := range r.Header["Sec-Fetch-Site"] {
+		if v != "none" {
+			return "requests from web pages (Sec-Fetch-Site) are refused"
+		}
 	}
 	if hosts := s.hosts.Load(); hosts != nil {
 		for _, h := range *hosts {
@@ -232,7 +235,9 @@ func gatedFormat(method, path string) wire.Adapter {
 	if method != http.MethodPost {
 		return nil
 	}
-	switch strings.TrimSuffix(path, "/") {
+	// An upstream may read //, ./ and ../ as a file system does: so is the format
+	// found, while the path goes on as it is.
+	switch pathpkg.Clean(path) {
 	case "/v1/chat/completions", "/chat/completions":
 		return openaiapi.Adapter{}
 	case "/v1/messages", "/messages":
@@ -244,6 +249,7 @@ func gatedFormat(method, path string) wire.Adapter {
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Process) {
 	set := s.Settings()
 	t := split(r.URL.Path, r.Header.Get("X-Gettier-Project"), set.Upstreams)
+	escaped := split(r.URL.EscapedPath(), "", set.Upstreams).path // goes on as the client spelled it
 	adapter := gatedFormat(r.Method, t.path)
 	format := formatOf(t.path)
 	if adapter != nil {
@@ -265,7 +271,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	}
 	defer s.inflight.release(int64(len(body)))
 	s.clients.add(proc)
-	call := &upstreamCall{s: s, up: up, path: t.path, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
+	call := &upstreamCall{s: s, up: up, path: t.path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
 		s.passThrough(w, r, call, body)

@@ -20,7 +20,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 type upstreamCall struct {
 	s        *Server
 	up       Upstream
-	path     string
+	path     string // decoded
+	escaped  string // as the client spelled it
 	query    string
 	method   string
 	header   http.Header
@@ -36,8 +37,8 @@ var hop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authen
 // Call implements turn.Upstream.
 func (c *upstreamCall) Call(ctx context.Context, body []byte) (*http.Response, error) {
 	u := *c.up.Base
+	u.RawPath = join(u.EscapedPath(), c.escaped) // counts where it is a spelling of Path
 	u.Path = join(u.Path, c.path)
-	u.RawPath = ""
 	u.RawQuery = c.query
 	req, err := http.NewRequestWithContext(ctx, c.method, u.String(), bytes.NewReader(body))
 	if err != nil {
