@@ -1,0 +1,388 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gettier.dev/gettierd/ipc"
+)
+
+// errorOf reads an error in the client's format and returns its message.
+func errorOf(t testing.TB, tg tongue, body string) (kind, message string) {
+	t.Helper()
+	var v struct {
+		Type  string
+		Error *struct{ Type, Message string }
+	}
+	if err := json.Unmarshal([]byte(body), &v); err != nil || v.Error == nil || v.Error.Message == "" {
+		t.Errorf("%s: no error in its format: %q (%v)", tg.name, body, err)
+		return "", ""
+	}
+	if tg.name == "messages" && v.Type != "error" {
+		t.Errorf("an Anthropic error has the type error: %q", body)
+	}
+	return v.Error.Type, v.Error.Message
+}
+
+// raw writes bytes and reads one answer.
+func (a *agent) raw(t testing.TB, bytes string) reply {
+	t.Helper()
+	c := a.dial(t)
+	defer c.Close()
+	if _, err := io.WriteString(c, bytes); err != nil {
+		t.Fatal(err)
+	}
+	method, _, _ := strings.Cut(bytes, " ")
+	resp, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: method})
+	if err != nil {
+		return reply{err: err}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return reply{resp.StatusCode, resp.Header, string(b), err}
+}
+
+// TestE2EWebPages: whatever shows that a web page or a confused proxy client is
+// behind a request is refused, on the proxy and on the socket, and nothing of it
+// goes on.
+func TestE2EWebPages(t *testing.T) {
+	t.Parallel()
+	up := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: up.URL})
+	a := h.agent(h.project)
+	b := h.agent(h.project)
+	b.aim("unix:" + h.socket)
+	body := chatTongue.body(false, false, chatTongue.user("hi"))
+	for _, c := range []struct {
+		name    string
+		line    string // request target, "" = the path
+		host    string
+		headers string
+		refused bool
+	}{
+		{"Origin", "", "", "Origin: http://evil.example\r\n", true},
+		{"Origin null", "", "", "Origin: null\r\n", true},
+		{"empty Origin", "", "", "Origin:\r\n", true},
+		{"own Origin", "", "", "Origin: http://HOST\r\n", true},
+		{"Referer", "", "", "Referer: http://127.0.0.1/\r\n", true},
+		{"Sec-Fetch-Site cross-site", "", "", "Sec-Fetch-Site: cross-site\r\n", true},
+		{"Sec-Fetch-Site same-origin", "", "", "Sec-Fetch-Site: same-origin\r\n", true},
+		{"Sec-Fetch-Site twice", "", "", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n", true},
+		{"Sec-Fetch-Site none", "", "", "Sec-Fetch-Site: none\r\n", false},
+		{"Sec-Fetch-Mode of Node", "", "", "Sec-Fetch-Mode: cors\r\n", false},
+		{"foreign Host", "", "evil.example", "", true},
+		{"Host of a rebound name", "", "evil.example:PORT", "", true},
+		{"another port", "", "127.0.0.1:1", "", true},
+		{"localhost", "", "localhost:PORT", "", false},
+		{"absolute form", "http://evil.example/v1/chat/completions", "", "", true},
+		{"absolute form to itself", "http://HOST/v1/chat/completions", "", "", true},
+	} {
+		_, port, _ := strings.Cut(h.proxy, ":")
+		fill := func(s, host string) string {
+			return strings.NewReplacer("HOST", host, "PORT", port).Replace(s)
+		}
+		before := len(up.all())
+		target, host := c.line, c.host
+		if target == "" {
+			target = "/v1/chat/completions"
+		}
+		if host == "" {
+			host = h.proxy
+		}
+		r := a.raw(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+			fill(target, h.proxy), fill(host, h.proxy), fill(c.headers, h.proxy), len(body), body))
+		if c.refused != (r.status == http.StatusForbidden) || !c.refused && r.status != 200 {
+			t.Errorf("proxy, %s: %d %s %v", c.name, r.status, r.body, r.err)
+		}
+		if n := len(up.all()) - before; c.refused && n != 0 {
+			t.Errorf("proxy, %s: %d requests went on", c.name, n)
+		}
+		for k := range r.header {
+			if strings.HasPrefix(k, "Access-Control-") {
+				t.Errorf("proxy, %s: %s in the answer", c.name, k)
+			}
+		}
+		if r.header.Get("X-Gettier-Policy-Version") == "" {
+			t.Errorf("proxy, %s: no policy version", c.name)
+		}
+
+		target, host = "/v1/status", c.host
+		if c.line != "" {
+			target = "http://gettierd/v1/status"
+		}
+		if host == "" || strings.HasPrefix(host, "localhost") {
+			host = "localhost"
+		}
+		r = b.raw(t, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", target, fill(host, "x"), fill(c.headers, "localhost")))
+		if c.refused != (r.status == http.StatusForbidden) || !c.refused && r.status != 200 {
+			t.Errorf("socket, %s: %d %s %v", c.name, r.status, r.body, r.err)
+		}
+		if c.refused && !strings.HasPrefix(r.header.Get("Content-Type"), "application/problem+json") {
+			t.Errorf("socket, %s: %s", c.name, r.header.Get("Content-Type"))
+		}
+	}
+	if r := a.raw(t, "CONNECT evil.example:443 HTTP/1.1\r\nHost: "+h.proxy+"\r\n\r\n"); r.status/100 != 4 {
+		t.Errorf("CONNECT: %d %v", r.status, r.err)
+	}
+	for _, path := range []string{"/v1/responses", "/v1/chat/completions"} {
+		r := a.raw(t, "GET "+path+" HTTP/1.1\r\nHost: "+h.proxy+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+		if r.status != http.StatusUpgradeRequired {
+			t.Errorf("WebSocket upgrade of %s: %d %v", path, r.status, r.err)
+		}
+	}
+	st, err := os.Stat(h.socket)
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v %v", st, err)
+	}
+}
+
+// nobody is another user of this machine.
+func nobody(t *testing.T) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a client of another user")
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip("there is no user nobody here")
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err1 != nil || err2 != nil {
+		t.Fatalf("user nobody: %+v", u)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// TestE2EOtherUsers: another user of the machine is served nothing.
+func TestE2EOtherUsers(t *testing.T) {
+	t.Parallel()
+	attr := nobody(t)
+	up := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: up.URL})
+	a := h.agent("/", attr)
+	for _, tg := range tongues {
+		r := a.post(t, tg.path, tg.body(false, false, tg.user("hi")), "Authorization", "Bearer x")
+		if r.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", tg.name, r.status, r.body)
+		}
+	}
+	for _, path := range []string{"/", "/healthz", "/v1/models", "/gettier/v1/status"} {
+		if r, err := a.do(http.MethodGet, path, ""); err != nil || r.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %v", path, r.status, err)
+		}
+	}
+	if n := len(up.all()); n != 0 {
+		t.Errorf("%d requests of another user went on", n)
+	}
+	a.aim("unix:" + h.socket)
+	if r := a.raw(t, "GET /v1/status HTTP/1.1\r\nHost: gettierd\r\n\r\n"); r.status == 200 {
+		t.Errorf("the socket answered another user: %s", r.body)
+	}
+	// Even with the directory opened by hand, the peer's uid counts.
+	for _, p := range []string{h.dir, filepath.Dir(h.socket)} {
+		if err := os.Chmod(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(h.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.raw(t, "GET /v1/status HTTP/1.1\r\nHost: gettierd\r\n\r\n"); r.status != http.StatusForbidden {
+		t.Errorf("the opened socket: %d %v %s", r.status, r.err, r.body)
+	}
+	if n := len(h.turns()); n != 0 {
+		t.Errorf("%d turns of another user", n)
+	}
+}
+
+// TestE2EPaths: what is not gated passes as it is; what is answered here is.
+func TestE2EPaths(t *testing.T) {
+	t.Parallel()
+	up := newRecorder(t, func(w http.ResponseWriter, r *http.Request, x *exchange) {
+		switch {
+		case r.URL.Path == "/v1/models":
+			w.Header().Set("X-Request-Id", "r1")
+			w.Header().Set("X-Gettier-Decision", "released") // an upstream's word does not count
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			io.WriteString(w, `{"object":"list","data":[]}`)
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/v1/models", http.StatusTemporaryRedirect)
+		case strings.Contains(x.body, "refuse me"):
+			w.Header().Set("Retry-After", "7")
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusTooManyRequests)
+			io.WriteString(w, `{"error":{"type":"rate_limit_error","message":"slow down"}}`)
+		case strings.Contains(x.target, "messages") || strings.Contains(x.target, "completions"):
+			believer(w, r, x)
+		default:
+			w.Header().Set("Content-Type", "text/x-odd")
+			w.WriteHeader(http.StatusTeapot)
+			io.WriteString(w, "as it is: "+x.method+" "+x.target+" "+x.body)
+		}
+	})
+	h := newHouse(t, plan{upstream: up.URL})
+	a := h.agent(h.project)
+	get := func(method, path, body string, header ...string) reply {
+		t.Helper()
+		r, err := a.do(method, path, body, header...)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return r
+	}
+	for _, method := range []string{"HEAD", "GET"} {
+		if r := get(method, "/", ""); r.status != 200 || len(up.all()) != 0 {
+			t.Errorf("%s /: %d, %d requests upstream", method, r.status, len(up.all()))
+		}
+	}
+	if r := get("GET", "/healthz", ""); r.status != 200 {
+		t.Errorf("/healthz: %d", r.status)
+	}
+	if r := get("GET", "/v1/models", ""); r.status != 200 || r.body != `{"object":"list","data":[]}` || r.header.Get("X-Request-Id") != "r1" ||
+		r.decision() != "" || r.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("/v1/models: %d %v %s", r.status, r.header, r.body)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"PATCH", "/v1/threads/%2Fa%20b?x=1&y=%2F", "{\"n\":1.0e+2}"},
+		{"DELETE", "/v1/files/abc", ""},
+		{"POST", "/v1/embeddings", `{"input":"x"}`},
+		{"POST", "/v1beta/models/gemini:generateContent?key=abc", `{"contents":[]}`},
+	} {
+		r := get(c.method, c.path, c.body)
+		if want := "as it is: " + c.method + " " + c.path + " " + c.body; r.status != http.StatusTeapot || r.body != want || r.header.Get("Content-Type") != "text/x-odd" {
+			t.Errorf("%s %s: %d %q, want %q", c.method, c.path, r.status, r.body, want)
+		}
+	}
+	if r := get("GET", "/moved", ""); r.status != http.StatusTemporaryRedirect {
+		t.Errorf("a redirect was followed: %d", r.status)
+	}
+	for _, tg := range tongues {
+		r := get("POST", tg.path, tg.body(true, true, tg.user("refuse me")))
+		if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "7" || r.body != `{"error":{"type":"rate_limit_error","message":"slow down"}}` {
+			t.Errorf("%s: a refusal came back as %d %v %s", tg.name, r.status, r.header, r.body)
+		}
+		// Other spellings of the same place are gated all the same.
+		for _, path := range []string{tg.path + "/", "/p/shop" + tg.path, strings.TrimPrefix(tg.path, "/v1"), tg.path + "?beta=true", strings.Replace(tg.path, "/v1", "/v%31", 1), strings.Replace(tg.path, "/v1/", "/v1//", 1), "/x/.." + tg.path} {
+			if r := get("POST", path, tg.body(false, false, tg.user(ticket+" by "+path))); r.status != 200 || r.decision() != "caught" {
+				t.Errorf("%s: %d %q", path, r.status, r.decision())
+			}
+		}
+	}
+	// Keys of ours stay here.
+	before := len(up.all())
+	key := "gt_" + "live_" + strings.Repeat("a1B2", 8)
+	get("GET", "/v1/models", "", "Authorization", "Bearer "+key, "X-Api-Key", key, "X-Gettier-Key", key, "X-Other", "kept")
+	x := up.all()[before]
+	for name, v := range x.header {
+		if strings.Contains(strings.Join(v, " "), key) {
+			t.Errorf("our key reached the upstream in %s", name)
+		}
+	}
+	if x.header.Get("X-Other") != "kept" {
+		t.Error("another header was lost")
+	}
+}
+
+// TestE2ERefusedBodies: a body that cannot be read for certain is refused in the
+// client's format, with its place, and nothing is forwarded.
+func TestE2ERefusedBodies(t *testing.T) {
+	t.Parallel()
+	up := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: up.URL, config: "proxy:\n  max_body: 64KiB\n"})
+	a := h.agent(h.project)
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	io.WriteString(z, chatTongue.body(false, false, chatTongue.user("hi")))
+	z.Close()
+	for _, tg := range tongues {
+		good := tg.body(true, false, tg.user("hi"))
+		dup := strings.Replace(good, "{", "{\n  \"stream\":false,", 1)
+		inner := strings.Replace(good, `"role":"user"`, `"role":"user","role":"user"`, 1)
+		for _, c := range []struct {
+			name   string
+			body   string
+			header []string
+			status int
+			says   []string
+		}{
+			{"gzip", zipped.String(), []string{"Content-Encoding", "gzip"}, http.StatusUnsupportedMediaType, []string{"uncompressed"}},
+			{"unknown coding", good, []string{"Content-Encoding", "snappy"}, http.StatusUnsupportedMediaType, []string{"Content-Encoding"}},
+			{"too large", good + strings.Repeat(" ", 64<<10), nil, http.StatusRequestEntityTooLarge, []string{"max_body"}},
+			{"key twice", dup, nil, http.StatusBadRequest, []string{"stream", "line 2", "column"}},
+			{"key twice in a message", inner, nil, http.StatusBadRequest, []string{"role", "line 1", "column"}},
+			{"invalid UTF-8", strings.Replace(good, "hi", "h\xffi", 1), nil, http.StatusBadRequest, []string{"UTF-8", "line 1", "column"}},
+			{"no JSON", "{\"model\": ", nil, http.StatusBadRequest, []string{"line 1", "column"}},
+			{"two documents", good + "{}", nil, http.StatusBadRequest, []string{"line 1", "column"}},
+			{"messages of a wrong kind", `{"model":"m","messages":"hi"}`, nil, http.StatusBadRequest, []string{"array", "line 1", "column 25"}},
+			{"nothing", " ", nil, http.StatusBadRequest, nil},
+		} {
+			r := a.post(t, tg.path, c.body, c.header...)
+			_, message := errorOf(t, tg, r.body)
+			if r.status != c.status || r.header.Get("Content-Type") != "application/json" || r.header.Get("X-Should-Retry") != "false" {
+				t.Errorf("%s, %s: %d %v %s", tg.name, c.name, r.status, r.header, r.body)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(message, want) {
+					t.Errorf("%s, %s: %q does not say %q", tg.name, c.name, message, want)
+				}
+			}
+		}
+		// A body of unknown length that grows too large.
+		c := a.dial(t)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n", tg.path, h.proxy)
+		go func() {
+			chunk := fmt.Sprintf("%x\r\n%s\r\n", 8<<10, strings.Repeat(" ", 8<<10))
+			for range 32 {
+				if _, err := io.WriteString(c, chunk); err != nil {
+					return // refused in the middle
+				}
+			}
+		}()
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Errorf("%s, chunked and too large: %v", tg.name, err)
+		} else if b, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s, chunked and too large: %d %s", tg.name, resp.StatusCode, b)
+		}
+		c.Close()
+		// A chunked body of a good size is served.
+		r := a.raw(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", tg.path, h.proxy, len(good), good))
+		if r.status != 200 {
+			t.Errorf("%s, chunked: %d %s %v", tg.name, r.status, r.body, r.err)
+		}
+	}
+	if n := len(up.all()); n != 2 {
+		t.Errorf("%d requests went on, want the two good ones", n)
+	}
+	if turns := h.turns(); len(turns) != 2 {
+		t.Errorf("%d turns", len(turns))
+	}
+	// The socket says what is wrong, too.
+	b := h.agent(h.project)
+	b.aim("unix:" + h.socket)
+	for _, c := range []struct {
+		line   string
+		status int
+	}{
+		{"GET /v1/nothing", 404}, {"PUT /v1/status", 405}, {"GET /v1/facts?limit=x", 400}, {"GET /v1/turns/t_none", 404}, {"GET /v1/events?since=-1", 400},
+	} {
+		r := b.raw(t, c.line+" HTTP/1.1\r\nHost: gettierd\r\n\r\n")
+		var p ipc.Problem
+		if err := json.Unmarshal([]byte(r.body), &p); err != nil || r.status != c.status || p.Status != c.status || p.Title == "" {
+			t.Errorf("%s: %d %s", c.line, r.status, r.body)
+		}
+	}
+}
