@@ -27,7 +27,7 @@ var tiers = map[string]int{
 	"daemon/gate":         6,
 	"daemon/hold":         7,
 	"daemon/turn":         8,
-	"daemon/proxy/openai": 9, "daemon/proxy/anthropic": 9, "ipc/ipcserver": 9, "daemon/mcp": 9, "ipc/ipctest": 10,
+	"daemon/proxy/openai": 9, "daemon/proxy/anthropic": 9, "daemon/proxy/responses": 9, "ipc/ipcserver": 9, "daemon/mcp": 9, "ipc/ipctest": 10,
 	"daemon/proxy":    10,
 	"daemon":          11,
 	"daemon/gettierd": 12,
@@ -60,7 +60,7 @@ func all(string) bool { return true }
 var charm = under("github.com/charmbracelet")
 
 var pure = in("daemon/gate", "daemon/route", "daemon/action", "daemon/action/shell", "daemon/wire", "sensors/verdict", "sensors/extract",
-	"sensors/spec", "ledger/belief", "ledger/chain", "ledger/lemma", "daemon/proxy/openai", "daemon/proxy/anthropic")
+	"sensors/spec", "ledger/belief", "ledger/chain", "ledger/lemma", "daemon/proxy/openai", "daemon/proxy/anthropic", "daemon/proxy/responses")
 
 var rules = []rule{
 	{"tui and its libraries see the world through ipc alone", except(under("tui"), "tui/gettier"),

@@ -39,12 +39,35 @@ func SpliceAt(r *Request, blocks []Block, place func(after int) Place) ([]Edit, 
 }
 
 const (
-	textOpen  = `{"type":"text","text":`
 	textClose = `}`
 	// fromPlain stands between a content that was a plain string and our first
 	// block; elsewhere a bare comma does. It is how Strip knows what to restore.
 	fromPlain = `, `
+	// wholeOpen and wholeClose make a message of an input that was a plain string.
+	// The two spaces tell it from a message that a client wrote.
+	wholeOpen  = `[{"type":"message",  "role":"user","content":`
+	wholeClose = `}]`
 )
+
+// textOpen starts a text part of the user in a format.
+func textOpen(f Format) string {
+	if f == Responses {
+		return `{"type":"input_text","text":`
+	}
+	return `{"type":"text","text":`
+}
+
+// appendOwn appends a user item that holds one text.
+func appendOwn(b []byte, f Format, text string) []byte {
+	if f == Responses {
+		b = append(append(b, `{"type":"message","role":"user","content":[`...), textOpen(f)...)
+		return append(append(AppendQuote(b, text), textClose...), `]}`...)
+	}
+	return append(AppendQuote(append(b, `{"role":"user","content":`...), text), '}')
+}
+
+// whole reports an input that is one plain string: item and content are the same.
+func (it Item) whole() bool { return it.Plain && it.Span == it.Content }
 
 // lastParts appends text parts to a content that is not empty.
 func lastParts(r *Request, item int, texts []string) []Edit {
@@ -55,16 +78,20 @@ func lastParts(r *Request, item int, texts []string) []Edit {
 		if it.Plain && i == 0 {
 			sep = fromPlain
 		}
-		b = append(append(b, sep...), textOpen...)
+		b = append(append(b, sep...), textOpen(r.Format)...)
 		b = append(AppendQuote(b, t), textClose...)
 	}
 	if !it.Plain {
 		at := lastPart(it)
 		return []Edit{{At: Span{at, at}, With: b}}
 	}
+	before, after := "", ""
+	if it.whole() {
+		before, after = wholeOpen, wholeClose
+	}
 	return []Edit{
-		{At: Span{it.Content.Start, it.Content.Start}, With: []byte("[" + textOpen)},
-		{At: Span{it.Content.End, it.Content.End}, With: append(append([]byte(textClose), b...), ']')},
+		{At: Span{it.Content.Start, it.Content.Start}, With: []byte(before + "[" + textOpen(r.Format))},
+		{At: Span{it.Content.End, it.Content.End}, With: append(append(append([]byte(textClose), b...), ']'), after...)},
 	}
 }
 
@@ -89,7 +116,7 @@ func (it Item) Holds() bool {
 func ownItem(r *Request, after int, texts []string) Edit {
 	var b []byte
 	for _, t := range texts {
-		item := append(AppendQuote([]byte(`{"role":"user","content":`), t), '}')
+		item := appendOwn(nil, r.Format, t)
 		if after < 0 {
 			b = append(append(b, item...), ',')
 		} else {
@@ -135,7 +162,7 @@ func StripBlocks(body []byte, read func([]byte) (*Request, error)) ([]byte, erro
 		case n == len(it.Parts):
 			gone[i] = true
 		default:
-			if e, ok := plainAgain(body, it, ours, n); ok {
+			if e, ok := plainAgain(r, it, ours, n); ok {
 				edits = append(edits, e)
 				continue
 			}
@@ -163,22 +190,28 @@ func (it Item) content() []Part {
 }
 
 // plainAgain restores a plain string that lastParts made an array of.
-func plainAgain(body []byte, it Item, ours []bool, n int) (Edit, bool) {
+func plainAgain(r *Request, it Item, ours []bool, n int) (Edit, bool) {
 	if ours[0] || n != len(ours)-1 {
 		return Edit{}, false
 	}
+	body, open := r.Body, textOpen(r.Format)
 	content := it.content()
 	first, second := content[0].Span, content[1].Span
 	raw := body[first.Start:first.End]
 	if first.Start != it.Content.Start+1 || string(body[first.End:second.Start]) != fromPlain ||
-		!bytes.HasPrefix(raw, []byte(textOpen+`"`)) || !bytes.HasSuffix(raw, []byte(`"`+textClose)) {
+		!bytes.HasPrefix(raw, []byte(open+`"`)) || !bytes.HasSuffix(raw, []byte(`"`+textClose)) {
 		return Edit{}, false
 	}
-	str := raw[len(textOpen) : len(raw)-len(textClose)]
+	str := raw[len(open) : len(raw)-len(textClose)]
 	if end := bytes.IndexByte(str[1:], '"'); end != len(str)-2 && !oneString(str) {
 		return Edit{}, false // a part with more members
 	}
-	return Edit{At: it.Content, With: str}, true
+	at := it.Content
+	if from, to := at.Start-len(wholeOpen), at.End+len(wholeClose); r.Format == Responses && len(r.Items) == 1 && from >= 0 && to <= len(body) &&
+		string(body[from:at.Start]) == wholeOpen && string(body[at.End:to]) == wholeClose {
+		at = Span{from, to}
+	}
+	return Edit{At: at, With: str}, true
 }
 
 // oneString reports whether raw is one JSON string and nothing more.

@@ -15,8 +15,9 @@ import (
 type Format string
 
 const (
-	Chat     Format = "openai-chat"
-	Messages Format = "anthropic-messages"
+	Chat      Format = "openai-chat"
+	Messages  Format = "anthropic-messages"
+	Responses Format = "openai-responses"
 )
 
 // Span is a byte range [Start, End) of a body.
@@ -30,10 +31,11 @@ type Request struct {
 	Stream bool
 	// MaxTokens as the client asked, 0 when absent.
 	MaxTokens int
-	// System holds the decoded texts of a top-level system prompt (Anthropic);
-	// in chat format system and developer entries are Items.
+	// System holds the decoded texts of a top-level system prompt (Anthropic's
+	// system, instructions of Responses); otherwise system and developer entries
+	// are Items.
 	System []string
-	// Items are the elements of messages, in order.
+	// Items are the elements of messages or input, in order.
 	Items []Item
 	Tools []Tool
 	// Thinking reports whether extended thinking (or reasoning) is switched on.
@@ -50,9 +52,13 @@ type Member struct {
 	Key, Value Span
 }
 
-// Item is one element of messages.
+// Item is one element of messages or input.
 type Item struct {
-	Role  string // system | developer | user | assistant | tool
+	// Role is system | developer | user | assistant | tool. In Responses format
+	// what the model made (calls, reasoning) is assistant, outputs are tool, and
+	// an item that nobody says is "other".
+	Role  string
+	Type  string // of an element of input: message, function_call, reasoning, …
 	Parts []Part
 	Span  Span // of the whole element
 	// Content is the place of the content value; zero when there is none.
