@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ type daemon struct {
 	proxy   string
 	client  *ipc.Client
 	process *process
+	answers *answerer     // nil where nobody answers
 	watched chan struct{} // closed when the watcher has ended
 	stop    context.CancelFunc
 }
@@ -44,7 +46,7 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	name := projectName(st.s)
-	if err := os.WriteFile(conf, configText(name, st.project, o.Config), 0o600); err != nil {
+	if err := os.WriteFile(conf, configText(name, st.project, o.settings()), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	approved, err := sensors.ApproveAll(state, st.s.SensorsFile(st.project), "project/"+name, st.project)
@@ -52,12 +54,56 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 		return nil, fmt.Errorf("approve the scenario's sensors: %w", err)
 	}
 	st.note("gate", "approved %s", strings.Join(approved, ", "))
-	line := newFirstLine()
-	p, err := st.sup.start(command{name: "gettierd", dir: st.base, stdout: line,
+	c := command{name: "gettierd", dir: st.base,
 		argv: []string{o.Daemon, "--config", conf, "--state", state, "--socket", socket, "--proxy-port", "0", "--upstream", upstream},
-		stop: scenarios.Stop{Signal: "TERM", Grace: 5 * time.Second}})
-	if err != nil {
+		stop: scenarios.Stop{Signal: "TERM", Grace: 5 * time.Second}}
+	d := &daemon{watched: make(chan struct{})}
+	if o.Answers != None {
+		reg, err := st.registry()
+		if err != nil {
+			return nil, err
+		}
+		ours, theirs, err := socketPair()
+		if err != nil {
+			return nil, err
+		}
+		defer theirs.Close()
+		d.answers = &answerer{client: ipc.Over(ours, "harness"), truth: truth{s: st.s, reg: reg, benign: o.Benign}, policy: o.Answers}
+		c.argv, c.files = append(c.argv, "--answer-fd", "3"), []*os.File{theirs}
+	}
+	if err := st.serve(ctx, c, d); err != nil {
+		d.answers.close()
 		return nil, err
+	}
+	wctx, cancel := context.WithCancel(ctx)
+	d.stop = cancel
+	attached := make(chan struct{})
+	go func() {
+		defer close(d.watched)
+		d.follow(wctx, o.Watch, attached)
+	}()
+	t := time.NewTimer(startTimeout)
+	defer t.Stop()
+	select {
+	case <-attached: // from here on a hold waits for us
+	case <-t.C:
+		d.close()
+		return nil, fmt.Errorf("gettierd showed no event in %s: %s", startTimeout, d.process.tail())
+	case <-ctx.Done():
+		d.close()
+		return nil, ctx.Err()
+	}
+	st.note("gate", "gettierd serves on %s", d.proxy)
+	return d, nil
+}
+
+// serve starts the program and waits until it says where it serves.
+func (st *stage) serve(ctx context.Context, c command, d *daemon) error {
+	line := newFirstLine()
+	c.stdout = line
+	p, err := st.sup.start(c)
+	if err != nil {
+		return err
 	}
 	t := time.NewTimer(startTimeout)
 	defer t.Stop()
@@ -69,26 +115,30 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 	select {
 	case l := <-line.line:
 		if err := json.Unmarshal([]byte(l), &said); err != nil || !said.Ready || said.Proxy == "" {
-			return nil, fmt.Errorf("gettierd said %q instead of being ready: %s", strings.TrimSpace(l), p.tail())
+			return fmt.Errorf("gettierd said %q instead of being ready: %s", strings.TrimSpace(l), p.tail())
 		}
 	case <-p.done:
-		return nil, fmt.Errorf("gettierd ended before it was ready: %s", p.tail())
+		return fmt.Errorf("gettierd ended before it was ready: %s", p.tail())
 	case <-t.C:
-		return nil, fmt.Errorf("gettierd is not ready after %s: %s", startTimeout, p.tail())
+		return fmt.Errorf("gettierd is not ready after %s: %s", startTimeout, p.tail())
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	d := &daemon{proxy: said.Proxy, client: ipc.New(said.Socket, "cli"), process: p, watched: make(chan struct{})}
-	wctx, cancel := context.WithCancel(ctx)
-	d.stop = cancel
-	go func() {
-		defer close(d.watched)
-		if o.Watch != nil {
-			d.follow(wctx, o.Watch)
+	d.proxy, d.client, d.process = said.Proxy, ipc.New(said.Socket, "harness"), p
+	return nil
+}
+
+// settings are the private daemon's: where nobody answers, a hold's question is
+// the answer at once instead of after the usual wait.
+func (o *Options) settings() map[string]string {
+	more := maps.Clone(o.Config)
+	if o.Answers == None && more["gate.client_wait"] == "" {
+		if more == nil {
+			more = map[string]string{}
 		}
-	}()
-	st.note("gate", "gettierd serves on %s", said.Proxy)
-	return d, nil
+		more["gate.client_wait"] = "0s"
+	}
+	return more
 }
 
 // configText is the private daemon's gettierd.yaml.
@@ -119,6 +169,7 @@ func configText(name, root string, more map[string]string) []byte {
 func (d *daemon) close() {
 	d.stop()
 	<-d.watched
+	d.answers.close()
 	d.client.Close()
 	d.process.stop()
 }
@@ -129,6 +180,9 @@ func (d *daemon) read(ctx context.Context, s *scenarios.Scenario, r *Result) err
 	if err != nil {
 		return fmt.Errorf("read the daemon's turns: %w", err)
 	}
+	if err := d.answers.failure(); err != nil {
+		return fmt.Errorf("answer hold: %w", err)
+	}
 	if len(turns) == 0 {
 		return errors.New("the daemon saw no turn: the agent did not reach it")
 	}
@@ -138,7 +192,7 @@ func (d *daemon) read(ctx context.Context, s *scenarios.Scenario, r *Result) err
 	}
 	r.Registry = status.Registry.Version
 	r.Stages = map[string]int64{}
-	f := folder{s: s, r: r}
+	f := newFolder(s, r)
 	for _, t := range slices.Backward(turns) { // listed newest first
 		if strings.HasPrefix(t.RequestKind, "side:") {
 			continue
@@ -169,7 +223,14 @@ func (d *daemon) settled(ctx context.Context) ([]ipc.Turn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(list.Items, func(t ipc.Turn) bool { return t.ClosedAt == "" }) {
+		open, err := d.client.Holds(ctx, ipc.HoldQuery{State: string(lemma.HoldOpen), Page: ipc.Page{Limit: 100}})
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list.Items, func(t ipc.Turn) bool {
+			waits := slices.ContainsFunc(open.Items, func(h lemma.Hold) bool { return h.Turn == t.ID })
+			return t.ClosedAt == "" && !waits // a turn that waits for a person closes with its answer
+		}) {
 			return list.Items, nil
 		}
 		select {
@@ -185,9 +246,14 @@ type folder struct {
 	s        *scenarios.Scenario
 	r        *Result
 	verified bool
-	held     bool
-	caughtAt int // number of the turn with the first seeded catch, 0 = none
+	asked    map[string]string // claim ids that a hold asked about → the claim
+	open     map[string]bool   // holds without an answer
+	caughtAt int               // number of the turn with the first seeded catch, 0 = none
 	n        int
+}
+
+func newFolder(s *scenarios.Scenario, r *Result) *folder {
+	return &folder{s: s, r: r, asked: map[string]string{}, open: map[string]bool{}}
 }
 
 func (f *folder) turn(t ipc.TurnDetail) error {
@@ -231,7 +297,30 @@ func (f *folder) turn(t ipc.TurnDetail) error {
 			}
 			// The decision is durable before the answer leaves; these stop or correct it.
 			caught = caught || b.Decision == lemma.DecCaught || b.Decision == lemma.DecBlocked || b.Decision == lemma.DecHeld
-			f.held = f.held || b.Decision == lemma.DecHeld
+		case lemma.KHoldOpened:
+			var b lemma.HoldOpened
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			f.r.Holds++
+			f.open[b.Hold.ID] = true
+			for _, it := range b.Hold.Items {
+				f.asked[it.ClaimID] = it.Claim
+			}
+		case lemma.KHoldAnswered:
+			var b lemma.HoldAnsweredBody
+			if err := json.Unmarshal(e.Body, &b); err != nil {
+				return err
+			}
+			delete(f.open, b.Hold)
+			for _, a := range b.Answers {
+				switch {
+				case a.Answer == lemma.AnswerWaive:
+					f.r.Waived++
+				case says(f.s, f.asked[a.ClaimID]):
+					f.verified = true
+				}
+			}
 		case lemma.KTurnClosed:
 			var b lemma.TurnClosed
 			if err := json.Unmarshal(e.Body, &b); err != nil {
@@ -257,10 +346,8 @@ const reassertTurns = 3
 // seeded reports whether a judged claim is the scenario's: the same sensor
 // reading, asked by the same measure, or the same words.
 func (f *folder) seeded(b lemma.ClaimJudged) bool {
-	for _, c := range f.s.Claims() {
-		if strings.EqualFold(strings.TrimSpace(c), strings.TrimSpace(b.Claim)) {
-			return true
-		}
+	if worded(f.s, b.Claim) {
+		return true
 	}
 	for _, t := range f.s.Truth.Readings {
 		if t.Sensor == b.Sensor && t.Key == b.Key {
@@ -272,7 +359,7 @@ func (f *folder) seeded(b lemma.ClaimJudged) bool {
 
 func (f *folder) finish() {
 	switch {
-	case f.held:
+	case len(f.open) > 0:
 		f.r.Reason = HeldR
 	case f.caughtAt > 0:
 		f.r.Reason = Caught

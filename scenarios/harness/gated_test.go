@@ -71,7 +71,7 @@ func TestGatedRuns(t *testing.T) {
 		c{"GTR-008", Options{Policy: "stubborn", Stream: true}, ScoreCatch, Fail, Caught},
 		c{"GTR-008", Options{Policy: "silent"}, ScoreLuckyPass, Fail, Leaked},
 		c{"GTR-008", Options{Policy: "prose"}, ScoreLuckyPass, Fail, Leaked},
-		c{"GTR-008", Options{Policy: "compound"}, ScoreLuckyPass, Fail, Leaked}, // a compound claim settles nothing
+		c{"GTR-008", Options{Policy: "compound", Answers: Waive}, ScoreLuckyPass, Fail, Leaked}, // a compound claim settles nothing
 		c{"GTR-008", Options{Policy: "dies", Stream: true}, ScoreInfra, Infra, Leaked},
 		c{"GTR-016", Options{NoTools: true}, ScoreCatch, Fail, Caught},
 	)

@@ -32,6 +32,15 @@ const (
 	Messages Format = "messages"
 )
 
+// Answers is the policy by which a run's holds are answered.
+type Answers string
+
+const (
+	Truth Answers = "truth" // what is true in this run
+	Waive Answers = "waive" // it does not matter
+	None  Answers = "none"  // nobody is there: a hold ends its turn
+)
+
 // Options shape one run.
 type Options struct {
 	Scenario *scenarios.Scenario
@@ -43,6 +52,7 @@ type Options struct {
 	Seed     uint64
 	Format   Format // default Chat
 	Stream   bool
+	Answers  Answers           // who answers holds, and how; default Truth
 	NoTools  bool              // a tool-less chat: commands come as text and are not carried out
 	Config   map[string]string // extra configuration lines for the private daemon, dotted key → YAML value
 	// Keep leaves the run's directory for a look.
@@ -64,8 +74,8 @@ type Reason string
 
 const (
 	Caught   Reason = "caught"   // contradicted by a sensor before release
-	HeldR    Reason = "held"     // waits for a person
-	Verified Reason = "verified" // judged true, or told by a person
+	HeldR    Reason = "held"     // a hold was left without an answer
+	Verified Reason = "verified" // judged true, or settled by an answer to a hold
 	Leaked   Reason = "leaked"   // went out unjudged
 )
 
@@ -105,7 +115,9 @@ type Result struct {
 	Reason    Reason           `json:"reason"`
 	Accept    Outcome          `json:"accept"`
 	Probe     Outcome          `json:"probe"`
-	Answers   string           `json:"answers"` // the policy that answers holds; none in this version
+	Answers   Answers          `json:"answers"` // the policy that answers holds
+	Holds     int              `json:"holds"`   // opened
+	Waived    int              `json:"waived"`  // claims that were waived in them
 	Decisions []string         `json:"decisions"`
 	Rung      int              `json:"rung"` // -1 when nothing was declared
 	Verdicts  map[string]int   `json:"verdicts"`

@@ -60,6 +60,12 @@ func (o *Options) check() error {
 	if o.Policy == "" {
 		o.Policy = string(model.Believer)
 	}
+	if o.Answers == "" {
+		o.Answers = Truth
+	}
+	if o.Arm == Ungated {
+		o.Answers = None // no gate, nothing to answer
+	}
 	switch {
 	case o.Scenario == nil:
 		return errors.New("run a scenario: none is given")
@@ -67,6 +73,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("unknown arm %q: want gated or ungated", o.Arm)
 	case o.Format != Chat && o.Format != Messages:
 		return fmt.Errorf("unknown format %q: want chat or messages", o.Format)
+	case o.Answers != Truth && o.Answers != Waive && o.Answers != None:
+		return fmt.Errorf("unknown answers %q: want truth, waive or none", o.Answers)
 	case o.Gettier == "":
 		return errors.New("run a scenario: the path of gettier is needed")
 	case o.Arm == Gated && o.Daemon == "":
@@ -78,7 +86,7 @@ func (o *Options) check() error {
 // row is the result before anything has happened.
 func (o *Options) row() Result {
 	r := Result{Scenario: o.Scenario.ID, Twin: "trap", Arm: o.Arm, Model: "scripted:" + o.Policy, Kind: "scripted", Format: o.Format,
-		Stream: o.Stream, Seed: o.Seed, Reason: Leaked, Answers: "none", Rung: -1, Lock: o.Scenario.Lock, Tool: toolVersion(),
+		Stream: o.Stream, Seed: o.Seed, Reason: Leaked, Answers: o.Answers, Rung: -1, Lock: o.Scenario.Lock, Tool: toolVersion(),
 		Decisions: []string{}, Verdicts: map[string]int{}, Catches: []CatchDetail{}}
 	if o.Benign {
 		r.Twin = "benign"

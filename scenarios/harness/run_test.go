@@ -102,6 +102,7 @@ func TestOptions(t *testing.T) {
 		{Scenario: s, Gettier: "x"}, // gated needs a daemon
 		{Scenario: s, Arm: Ungated},
 		{Scenario: s, Arm: Ungated, Gettier: "x", Format: "responses"},
+		{Scenario: s, Gettier: "x", Daemon: "x", Answers: "always"},
 	} {
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v was accepted", o)

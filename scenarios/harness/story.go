@@ -11,12 +11,21 @@ import (
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
-// follow tells watch of every entry of the chain as it lands, from the first.
-func (d *daemon) follow(ctx context.Context, watch func(Moment)) {
+// follow reads every entry of the chain as it lands, from the first: it tells
+// watch (nil = nobody), and answers holds. attached is closed with the first.
+func (d *daemon) follow(ctx context.Context, watch func(Moment), attached chan<- struct{}) {
 	since := uint64(0) // entry 0 opens the chain, everything of the run follows it
 	for e, err := range d.client.Watch(ctx, &since) {
 		if err != nil {
 			continue // the client goes on by itself; the run itself will say what failed
+		}
+		if attached != nil {
+			close(attached)
+			attached = nil
+		}
+		d.answers.look(ctx, e)
+		if watch == nil {
+			continue
 		}
 		if text := Tell(e); text != "" {
 			at, perr := time.Parse(time.RFC3339Nano, e.TS)
@@ -79,7 +88,11 @@ func Tell(e ipc.Entry) string {
 	case lemma.KClaimJudged:
 		return tell(e, func(b lemma.ClaimJudged) string {
 			s := fmt.Sprintf("%s: %q", b.Verdict, b.Claim)
-			if b.Sensor != "" {
+			switch {
+			case b.Sensor == "":
+			case b.Key == "":
+				s += fmt.Sprintf("\n%s settles nothing: %s", b.Sensor, b.Reason)
+			default:
 				s += fmt.Sprintf("\n%s measured %s = %q by %s", b.Sensor, b.Key, b.Measured, b.Rule)
 			}
 			return s
@@ -91,7 +104,20 @@ func Tell(e ipc.Entry) string {
 	case lemma.KFactContradicted:
 		return tell(e, func(b lemma.FactContradicted) string { return b.Delta })
 	case lemma.KHoldOpened:
-		return tell(e, func(b lemma.HoldOpened) string { return fmt.Sprintf("%d claims wait for a person", len(b.Hold.Items)) })
+		return tell(e, func(b lemma.HoldOpened) string {
+			if len(b.Hold.Items) == 1 {
+				return "one claim waits for an answer"
+			}
+			return fmt.Sprintf("%d claims wait for an answer", len(b.Hold.Items))
+		})
+	case lemma.KHoldAnswered:
+		return tell(e, func(b lemma.HoldAnsweredBody) string {
+			var said []string
+			for _, a := range b.Answers {
+				said = append(said, strings.TrimSuffix(fmt.Sprintf("%s (via %s): %s", a.Answer, a.By.Via, a.Text), ": "))
+			}
+			return strings.Join(said, "\n")
+		})
 	case lemma.KGateDecided:
 		return tell(e, func(b lemma.GateDecided) string {
 			return fmt.Sprintf("%s (class %s, mode %s)", b.Decision, b.Class, b.Mode)

@@ -48,6 +48,7 @@ type command struct {
 	stop   scenarios.Stop
 	stdout io.Writer // nil = the log
 	stdin  io.Reader
+	files  []*os.File // the program's descriptors from 3 on; the caller closes its own
 }
 
 // supervisor starts programs, each under a guard that ends all its descendants,
@@ -91,7 +92,7 @@ func (s *supervisor) start(c command) (*process, error) {
 	if c.stop.Signal == "" {
 		c.stop = scenarios.Stop{Signal: "TERM", Grace: scenarios.DefaultGrace}
 	}
-	args := append([]string{"fixture", "guard", "--signal", c.stop.Signal, "--grace", c.stop.Grace.String(), "--"}, c.argv...)
+	args := append([]string{"fixture", "guard", "--signal", c.stop.Signal, "--grace", c.stop.Grace.String(), "--pass", strconv.Itoa(len(c.files)), "--"}, c.argv...)
 	p := &process{command: c, log: filepath.Join(s.logs, c.name+".log"), done: make(chan struct{})}
 	f, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -104,6 +105,7 @@ func (s *supervisor) start(c command) (*process, error) {
 	if c.stdout != nil {
 		p.cmd.Stdout = c.stdout
 	}
+	p.cmd.ExtraFiles = c.files
 	p.cmd.SysProcAttr = guardAttr()
 	if err := asUser(p.cmd.SysProcAttr, c.user); err != nil {
 		f.Close()

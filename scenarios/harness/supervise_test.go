@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -169,5 +170,39 @@ func TestReadiness(t *testing.T) {
 	}
 	if _, err := s.start(command{name: "absent", argv: []string{"no-such-program-here"}, dir: t.TempDir(), user: "no-such-user-here"}); err == nil {
 		t.Error("an unknown user was accepted")
+	}
+}
+
+// TestPassedDescriptor: the program has it, and nobody else: neither its guard
+// nor what is started beside it.
+func TestPassedDescriptor(t *testing.T) {
+	s := supervise(t)
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	if err := ours.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.start(command{name: "passed", dir: t.TempDir(), files: []*os.File{theirs},
+		argv: []string{"sh", "-c", `read -r line <&3 && echo "got $line" >&3; exec 3>&-; exec sleep 600`}}); err != nil {
+		t.Fatal(err)
+	}
+	var beside capped
+	p, err := s.start(command{name: "beside", dir: t.TempDir(), stdout: &beside, argv: []string{"sh", "-c", `if true 2>/dev/null <&3; then echo open; else echo shut; fi`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	if _, err := p.wait(t.Context()); err != nil || strings.TrimSpace(beside.String()) != "shut" {
+		t.Errorf("beside it descriptor 3 is %q: %v", beside.String(), err)
+	}
+	if _, err := ours.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	// The end comes when the program closes it: no other copy is open.
+	if said, err := io.ReadAll(ours); err != nil || string(said) != "got hello\n" {
+		t.Errorf("it said %q, %v", said, err)
 	}
 }

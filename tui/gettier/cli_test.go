@@ -271,6 +271,7 @@ func TestExitCodes(t *testing.T) {
 		{"scenarios run NO-1", exitUsage, "NO-1"},
 		{"scenarios run GTR-008 --arm half", exitUsage, "half"},
 		{"scenarios run GTR-008 --policy nonsense", exitUsage, "nonsense"},
+		{"scenarios run GTR-008 --answers always", exitUsage, "always"},
 		{"scenarios validate NO-1", exitUsage, "NO-1"},
 		{"model --policy nonsense", exitUsage, "nonsense"},
 		{"fixture nonsense", exitUsage, "nonsense"},

@@ -129,6 +129,7 @@ type runFlags struct {
 	format  string
 	stream  bool
 	noTools bool
+	answers string
 	keep    bool
 	quiet   bool
 	daemon  string
@@ -143,8 +144,9 @@ func (a *app) scenariosRun() *cobra.Command {
 		Long: "Each run has a gettierd, a state directory and ports of its own; your daemon is not touched.\n" +
 			"The model is a script and no AI: the scores measure the gate.\n" +
 			"Exit 0: every run was scored, whatever the score. 3: a program is missing. 5: a run broke.",
-		Example: "  gettier scenarios run GTR-008\n  gettier scenarios run GTR-008 --arm both --seed 2 --json",
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runScenarios(cmd, args, f) },
+		Example: "  gettier scenarios run GTR-008\n  gettier scenarios run GTR-008 --arm both --seed 2 --json\n" +
+			"  gettier scenarios run GTR-008 --policy compound --answers none",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runScenarios(cmd, args, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.dir, "dir", "", "run the scenario in this directory; its programs are run as you")
@@ -155,6 +157,7 @@ func (a *app) scenariosRun() *cobra.Command {
 	fl.StringVar(&f.format, "format", "chat", "what the agent speaks: chat or messages")
 	fl.BoolVar(&f.stream, "stream", false, "the agent asks for streamed answers")
 	fl.BoolVar(&f.noTools, "no-tools", false, "the agent offers no tools")
+	fl.StringVar(&f.answers, "answers", "truth", "who answers holds: truth, waive or none (a hold then ends its turn)")
 	fl.BoolVar(&f.keep, "keep", false, "leave the run's directory for a look")
 	fl.BoolVar(&f.quiet, "quiet", false, "only the score lines")
 	fl.StringVar(&f.daemon, "gettierd", "", "the gettierd to test (default: the one beside gettier)")
@@ -173,6 +176,10 @@ func (a *app) runScenarios(cmd *cobra.Command, args []string, f runFlags) error 
 	}
 	if f.format != string(harness.Chat) && f.format != string(harness.Messages) {
 		return usage("--format %q: want chat or messages", f.format)
+	}
+	answers := harness.Answers(f.answers)
+	if answers != harness.Truth && answers != harness.Waive && answers != harness.None {
+		return usage("--answers %q: want truth, waive or none", f.answers)
 	}
 	if _, err := model.New(model.Options{Policy: f.policy}); err != nil {
 		return &exit{code: exitUsage, err: err}
@@ -201,7 +208,7 @@ func (a *app) runScenarios(cmd *cobra.Command, args []string, f runFlags) error 
 	for _, s := range picked {
 		for _, arm := range arms {
 			o := harness.Options{Scenario: s, Benign: f.twin, Arm: arm, Gettier: exe, Daemon: daemon, Policy: f.policy, Seed: f.seed,
-				Format: harness.Format(f.format), Stream: f.stream, NoTools: f.noTools, Config: settings, Keep: f.keep}
+				Format: harness.Format(f.format), Stream: f.stream, NoTools: f.noTools, Answers: answers, Config: settings, Keep: f.keep}
 			if !f.quiet && !a.json {
 				o.Watch = func(m harness.Moment) { moment(say, m) }
 			}
