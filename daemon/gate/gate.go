@@ -249,8 +249,8 @@ func (d *decider) contradicted(i int, c *Claim, mode lemma.Mode, class lemma.Cla
 	}
 }
 
-// unsettled is a claim that was looked at and not decided. Only a believed one
-// that a sensor was matched to may hold; a swept one is counted.
+// unsettled is a claim that was looked at and not decided. Below destroy only a
+// believed one that a sensor was matched to may hold; a swept one is counted.
 func (d *decider) unsettled(i int, c *Claim, mode lemma.Mode, class lemma.Class, effect shell.Effect) {
 	if c.Answer != "" {
 		d.answered(i, c)
@@ -274,7 +274,9 @@ func (d *decider) unsettled(i int, c *Claim, mode lemma.Mode, class lemma.Class,
 			d.annotate(i, mode)
 		}
 		return
-	case c.Provenance == lemma.Measured || c.Provenance == lemma.Told:
+	case !effect.AtLeast(shell.Destroy) && (c.Provenance == lemma.Measured || c.Provenance == lemma.Told):
+		// What the conversation backs is no verdict: it spares a question, never
+		// what destroys.
 		if mode != lemma.Off {
 			d.raise(lemma.DecReleased, "")
 		}

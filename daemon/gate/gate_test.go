@@ -109,9 +109,11 @@ func TestTable(t *testing.T) {
 // only by a person's answer or by verdicts that are settled.
 func TestDestroyInvariant(t *testing.T) {
 	settled := map[lemma.Verdict]bool{lemma.Confirmed: true, lemma.VerdictTold: true, lemma.Waived: true, lemma.Contradicted: true}
+	tags := []lemma.Provenance{lemma.Believed, lemma.Measured, lemma.Told}
 	for _, effect := range []shell.Effect{shell.Destroy, shell.Catastrophe} {
 		for _, class := range allClasses {
-			for _, mode := range allModes {
+			for n := range len(allModes) * len(tags) {
+				mode, tag := allModes[n/len(tags)], tags[n%len(tags)]
 				for _, v := range allVerdicts[:8] {
 					for _, origin := range []string{"declared", "implied"} {
 						for _, onFalse := range []string{"", "annotate", "correct", "hold", "deny"} {
@@ -122,7 +124,7 @@ func TestDestroyInvariant(t *testing.T) {
 										Watch: bits&4 != 0, HoldOnUnverifiable: bits&8 != 0, AnnotateGaps: bits&16 != 0,
 										Claims: []Claim{
 											{Origin: "declared", LoadBearing: true, Provenance: lemma.Believed, Verdict: lemma.Confirmed},
-											{Origin: origin, LoadBearing: true, Provenance: lemma.Believed, Verdict: v, OnFalse: onFalse, OnUnknown: onUnknown, Effect: effect, Reason: "pending:x"},
+											{Origin: origin, LoadBearing: true, Provenance: tag, Verdict: v, OnFalse: onFalse, OnUnknown: onUnknown, Effect: effect, Reason: "pending:x"},
 										},
 									}
 									out := Decide(in)
