@@ -77,6 +77,7 @@ func (d *Daemon) openConfig() error {
 	s := &settings{d: d, key: key, w: watch.New(watch.Options{})}
 	d.conf = s
 	lock, err := config.ReadLock(d.o.Layout.Lock, key.Public().(ed25519.PublicKey))
+	gone := false
 	switch {
 	case err == nil:
 		s.approved = lock.Config
@@ -84,7 +85,7 @@ func (d *Daemon) openConfig() error {
 		// Only where there is no ledger yet is the file as found the baseline: a
 		// lock that was deleted beside a ledger approves nothing.
 		if _, serr := os.Stat(d.o.Layout.Ledger); serr == nil {
-			s.approved = config.Default()
+			gone, s.approved = true, config.Default()
 			d.warn("config.lock is gone: what loosens the defaults waits for approval (gettier config approve)")
 		}
 	default:
@@ -96,6 +97,11 @@ func (d *Daemon) openConfig() error {
 	}
 	for _, w := range warns {
 		d.warn(w.String())
+	}
+	if gone {
+		// Without its projects nothing would be measured at all, which is looser
+		// than any other reading of a lost lock.
+		s.approved = s.approved.WithProjects(c.Projects)
 	}
 	if s.approved == nil {
 		if err := config.WriteLock(d.o.Layout.Lock, key, c.Base(), lemma.Answerer{UID: os.Getuid(), Via: "first start"}, d.o.Now()); err != nil {
@@ -117,6 +123,12 @@ func (s *settings) take(c *config.Config) error {
 		return err
 	}
 	s.cur.Store(f)
+	for _, o := range res.Named {
+		s.d.warn(fmt.Sprintf("%s loosens %s to %s until the next start", o.Origin.Name, o.Key, o.Value))
+	}
+	for _, o := range res.Refused {
+		s.d.warn(fmt.Sprintf("%s does not count: it would loosen %s to %s, and only a start in a terminal may do that", o.Origin.Name, o.Key, o.Value))
+	}
 	if s.d.o.Level != nil {
 		return s.d.o.Level.UnmarshalText([]byte(res.Config.Log.Level))
 	}
