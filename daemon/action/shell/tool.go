@@ -77,7 +77,8 @@ func parseArgs(args []byte) (fields, bool) {
 	if len(strings.TrimSpace(string(args[:min(len(args), 64)]))) == 0 {
 		return f, true
 	}
-	if !gjson.ValidBytes(args) {
+	if !gjson.ValidBytes(args) { // a free-form tool's own text, or JSON that broke off
+		f.m["input"] = gjson.Result{Type: gjson.String, Str: string(args)}
 		return f, false
 	}
 	v := gjson.ParseBytes(args)
@@ -142,11 +143,12 @@ func Tool(name string, args []byte) Action {
 	default:
 		a = knownTool(kind, name, f)
 	}
-	if !ok {
-		a.Effect, a.Rule, a.Why = Join(a.Effect, Opaque), "args.unreadable", "its arguments are no JSON"
+	if !ok && !a.Effect.AtLeast(Opaque) {
+		a.Effect, a.Rule, a.Why = Opaque, "args.unreadable", "its arguments are no JSON"
 	}
-	if f.twice {
-		a.Effect, a.Rule, a.Why = Join(a.Effect, Opaque), "args.twice", "an argument is given twice"
+	a.raise(carried(kind, args, ok))
+	if f.twice && !a.Effect.AtLeast(Opaque) {
+		a.Effect, a.Rule, a.Why = Opaque, "args.twice", "an argument is given twice"
 	}
 	if a.Summary == "" {
 		a.Summary = name
@@ -161,6 +163,9 @@ func knownTool(kind, name string, f fields) Action {
 		return shellTool(f)
 	case "stdin":
 		chars := f.str("chars", "input", "text", "data")
+		if chars == "" {
+			chars = strings.Join(f.rest("chars", "input", "text", "data", "session_id", "id", "shell_id", "process_id"), "\n")
+		}
 		if strings.Trim(chars, "\n\r \x03\x04") == "" {
 			return Action{Kind: "shell", Effect: ReadOnly, Rule: "stdin.poll", Why: "looks at a running program", Summary: name}
 		}
@@ -229,6 +234,9 @@ func shellTool(f fields) Action {
 			})
 			a.Command += strings.Join(argv, " ") + "\n"
 			r = merge(r, ReadArgv(argv))
+			if len(argv) == 1 { // some runners give a lone word to a shell
+				r = merge(r, Read(argv[0]))
+			}
 		case v.IsObject():
 			s := v.Get("command").Str
 			a.Command += s + "\n"
@@ -252,8 +260,14 @@ func shellTool(f fields) Action {
 			read(v)
 		}
 	}
-	a.Command = strings.TrimSuffix(a.Command, "\n")
 	if !found {
+		for _, s := range f.rest("description", "explanation", "workdir", "cwd", "working_directory", "directory", "dir", "workingDirectory") {
+			a.Command += s + "\n"
+			r = merge(r, Read(s))
+		}
+	}
+	a.Command = strings.TrimSuffix(a.Command, "\n")
+	if !found && !r.Effect.AtLeast(Destroy) {
 		a.Effect, a.Rule, a.Why, a.Summary = Opaque, "shell.empty", "a shell call without a command that can be read", "shell"
 		return a
 	}
