@@ -42,10 +42,15 @@ func Lock(fsys fs.FS) (text, sum string, err error) {
 	return text, hex.EncodeToString(h[:]), nil
 }
 
-// Freeze writes dir's LOCK anew, once its files are as they are meant.
+// Freeze writes dir's LOCK anew, once its files are as they are meant. What is no
+// scenario is not frozen.
 func Freeze(dir string) error {
-	text, _, err := Lock(os.DirFS(dir))
+	fsys := os.DirFS(dir)
+	text, _, err := Lock(fsys)
 	if err != nil {
+		return err
+	}
+	if _, err := load(fsys); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "LOCK"), []byte(text), 0o644); err != nil {

@@ -28,7 +28,11 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	time.Local = time.UTC // stamps are in local time
-	os.Exit(m.Run())
+	code := m.Run()
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
 }
 
 // world is a daemon and what a command sees of it.
@@ -170,6 +174,9 @@ func TestExamples(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			w := newWorld(t, ipctest.Anyone)
 			args := words(t, line)[1:]
+			if strings.Contains(line, "my-scenario") {
+				t.Chdir(filepath.Dir(ownScenario(t, "", "")))
+			}
 			if strings.Contains(line, "approve") && !strings.Contains(line, "--yes") {
 				w.stdin = typed(t, "y\n")
 			}

@@ -191,19 +191,7 @@ func TestProjectOfDirectory(t *testing.T) {
 // Both binaries for real: the examples that start daemons, and what is printed
 // of them.
 func TestScenarioExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts daemons and builds both binaries")
-	}
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("go is not on PATH")
-	}
-	dir := t.TempDir()
-	for name, pkg := range map[string]string{"gettier": ".", "gettierd": "../../daemon/gettierd"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg)
-		if msg, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("cannot build %s: %v\n%s", name, err, msg)
-		}
-	}
+	dir := binaries(t)
 	for _, line := range examples(t) {
 		if !ownDaemon(line) {
 			continue

@@ -24,7 +24,7 @@ func (a *app) scenariosCommand() *cobra.Command {
 		Example: "  gettier scenarios list",
 		RunE:    needsSubcommand,
 	}
-	cmd.AddCommand(a.scenariosList(), a.scenariosRun(), a.scenariosValidate(), &cobra.Command{
+	cmd.AddCommand(a.scenariosList(), a.scenariosRun(), a.scenariosValidate(), a.scenariosLock(), &cobra.Command{
 		// The harness starts this in the project's directory; its flags and its
 		// output are an affair between the two.
 		Use: "agent", Hidden: true, DisableFlagParsing: true,
@@ -312,6 +312,36 @@ func (a *app) scenariosValidate() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "check the scenario in this directory; its programs are run as you")
 	return cmd
+}
+
+func (a *app) scenariosLock() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lock DIR",
+		Short: "freeze a scenario directory as it stands",
+		Long: "Writes DIR/LOCK, a line with the hash of each file. A scenario whose files differ from its LOCK\n" +
+			"does not run; every result carries the LOCK's own hash.",
+		Example: "  gettier scenarios lock ./my-scenario",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := scenarios.Freeze(args[0]); err != nil {
+				return &exit{code: exitUsage, err: err}
+			}
+			s, err := scenarios.LoadDir(args[0])
+			if err != nil {
+				return err
+			}
+			p := newPrinter(a.out)
+			if a.json {
+				p.value(struct {
+					Scenario string `json:"scenario"`
+					Lock     string `json:"lock"`
+				}{s.ID, s.Lock})
+				return nil
+			}
+			p.line("%s locked: %s", s.ID, s.Lock)
+			return nil
+		},
+	}
 }
 
 func printReport(p *printer, r harness.Report) {
