@@ -113,3 +113,56 @@ func TestScenarioDirectory(t *testing.T) {
 		t.Errorf("no directory: exit %d", code)
 	}
 }
+
+// What is missing is named with the package that brings it, by run and validate.
+func TestMissingProgram(t *testing.T) {
+	bin := binaries(t)
+	dir := ownScenario(t, "requires: []", "requires: [{ program: no-such-program-here, package: some-package }]")
+	w := newWorld(t, ipctest.Nobody)
+	if code, _, errs := w.gettier("scenarios", "lock", dir); code != exitOK {
+		t.Fatalf("lock: exit %d, %s", code, errs)
+	}
+	check := func(t *testing.T, cmd *exec.Cmd, program, pkg string) {
+		t.Helper()
+		cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "LANG=C.UTF-8")
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitReach {
+			t.Errorf("%v: %v, want exit %d\n%s", cmd.Args, err, exitReach, out)
+		}
+		for _, want := range []string{program, "Debian package " + pkg, "apt-get install " + pkg} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%q is not said:\n%s", want, out)
+			}
+		}
+	}
+	gettier := filepath.Join(bin, "gettier")
+	for _, what := range []string{"run", "validate"} {
+		t.Run(what, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), gettier, "scenarios", what, "--dir", dir)
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+			check(t, cmd, "no-such-program-here", "some-package")
+		})
+	}
+	// A machine without nginx: the system's own directories are looked at as well
+	// as PATH, so they are hidden where this test may do that.
+	t.Run("GTR-001", func(t *testing.T) {
+		unshare, err := exec.LookPath("unshare")
+		if err != nil {
+			t.Skip("unshare (Debian package util-linux) is not here")
+		}
+		inside := func(script string, args ...string) *exec.Cmd {
+			cmd := exec.CommandContext(t.Context(), unshare, append([]string{"--user", "--map-root-user", "--mount", "sh", "-c",
+				`for d in /usr/local/sbin /usr/sbin /sbin; do [ ! -d "$d" ] || mount -t tmpfs none "$d" || exit 99; done; ` + script, "sh"}, args...)...)
+			cmd.Env = []string{"PATH=/usr/bin:/bin"}
+			return cmd
+		}
+		if out, err := inside("true").CombinedOutput(); err != nil {
+			t.Skipf("no mount namespace may be made here: %v %s", err, out)
+		}
+		if path, err := inside("command -v nginx").Output(); err == nil {
+			t.Skipf("nginx is in %s", bytes.TrimSpace(path))
+		}
+		check(t, inside(`exec "$@"`, gettier, "scenarios", "run", "GTR-001"), "nginx", "nginx")
+	})
+}
