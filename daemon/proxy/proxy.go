@@ -19,7 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	pathpkg "path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,20 +230,42 @@ func split(path string, header string, ups map[string]Upstream) target {
 	}
 }
 
-// gatedFormat says which adapter reads a path, nil for all others.
+// gatedFormat says which adapter reads a path, nil for all others. An upstream
+// may merge slashes, resolve dots, ignore case, or keep its API below a path of
+// its own, so the path is read as generously as any of them would, while it goes
+// on as it is.
 func gatedFormat(method, path string) wire.Adapter {
 	if method != http.MethodPost {
 		return nil
 	}
-	// An upstream may read //, ./ and ../ as a file system does: so is the format
-	// found, while the path goes on as it is.
-	switch pathpkg.Clean(path) {
-	case "/v1/chat/completions", "/chat/completions":
+	parts := segments(path)
+	ends := func(tail ...string) bool {
+		return len(parts) >= len(tail) && slices.Equal(parts[len(parts)-len(tail):], tail)
+	}
+	switch {
+	case ends("chat", "completions"):
 		return openaiapi.Adapter{}
-	case "/v1/messages", "/messages":
+	case ends("v1", "messages"), len(parts) == 1 && parts[0] == "messages":
 		return anthropicapi.Adapter{}
 	}
 	return nil
+}
+
+// segments are the parts of a path as the most lenient server sees them: dots
+// resolved; empty ones, matrix parameters and case gone.
+func segments(path string) []string {
+	var out []string
+	for s := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
+		s, _, _ = strings.Cut(s, ";")
+		switch s = strings.ToLower(strings.TrimSpace(s)); s {
+		case "", ".":
+		case "..":
+			out = out[:max(len(out)-1, 0)]
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Process) {
@@ -439,7 +461,7 @@ func (s *Server) deny(w http.ResponseWriter, status int, kind, message string) {
 	s.policyHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"error":{"type":%q,"message":%q}}`+"\n", kind, message) // the client may be gone
+	_, _ = fmt.Fprintf(w, `{"error":{"type":%s,"message":%s}}`+"\n", wire.Quote(kind), wire.Quote(strings.ToValidUTF8(message, "\uFFFD"))) // the client may be gone
 }
 
 func (s *Server) policyHeaders(h http.Header) {
