@@ -39,7 +39,6 @@ type settings struct {
 	approved *config.Config
 	loaded   *config.Config // the file as it stands, good or the last good
 	err      error          // why the newest edit does not count
-	booted   bool
 }
 
 // inForce is one configuration with what was derived from it.
@@ -185,13 +184,9 @@ func (s *settings) apply() {
 // watch reloads when the file settles, until ctx ends.
 func (s *settings) watch(ctx context.Context) {
 	s.w.Set(s.d.o.Layout.Config)
-	_ = s.w.Run(ctx, func(watch.Content) { // it ends with ctx
-		if !s.booted { // the first report is what was loaded at the start
-			s.booted = true
-			return
-		}
-		s.reload()
-	})
+	// The first report may be of an edit that came after the start's own look, so
+	// it counts like any other: an unchanged file is no news to reload.
+	_ = s.w.Run(ctx, func(watch.Content) { s.reload() }) // it ends with ctx
 }
 
 // approve pins the file's configuration, if it still is the one that was seen.
