@@ -1,0 +1,355 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// holdFor is how long a person takes in the test of the SDKs: longer than two
+// keep-alives.
+const holdFor = 40 * time.Second
+
+// terminal is a real one, with a person's shell in it.
+type terminal struct {
+	t    *testing.T
+	name string
+	dir  string
+	env  []string
+}
+
+// newTerminal starts a tmux server of its own.
+func (h *house) newTerminal() *terminal {
+	h.t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		h.t.Skip("tmux is not installed: a person's terminal cannot be had")
+	}
+	tm := &terminal{
+		t: h.t, name: "person", dir: h.dir,
+		env: append(cleanEnv(h.dir), "TMUX_TMPDIR="+h.dir, "TERM=xterm-256color", "PATH="+filepath.Dir(binary(h.t, "gettier"))+":"+os.Getenv("PATH")),
+	}
+	tm.tmux("-f", "/dev/null", "new-session", "-d", "-x", "160", "-y", "50", "sh")
+	h.t.Cleanup(func() { tm.tmux("kill-server") })
+	return tm
+}
+
+func (tm *terminal) tmux(args ...string) string {
+	tm.t.Helper()
+	cmd := exec.Command("tmux", append([]string{"-L", tm.name}, args...)...)
+	cmd.Env, cmd.Dir = tm.env, tm.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		tm.t.Fatalf("tmux %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// typed types a command, waits for its end and returns the screen and its code.
+func (tm *terminal) typed(command string) (screen, code string) {
+	tm.t.Helper()
+	tm.tmux("send-keys", "clear; "+command+"; echo code-$?-end", "Enter")
+	eventually(tm.t, command+" ends", func() bool {
+		screen = tm.tmux("capture-pane", "-p", "-J")
+		i := strings.LastIndex(screen, "code-")
+		if i < 0 {
+			return false
+		}
+		var ok bool
+		code, _, ok = strings.Cut(screen[i+len("code-"):], "-end")
+		return ok && len(code) <= 3 && code != "$?"
+	})
+	return screen, code
+}
+
+// answer types `gettier answer` with further words.
+func (h *house) answer(tm *terminal, id, words string) (screen, code string) {
+	h.t.Helper()
+	return tm.typed(fmt.Sprintf("gettier answer --socket %s %s %s", h.socket, id, words))
+}
+
+// untold is a provider whose belief nothing here can measure, until a person
+// has said what is true.
+func untold(w http.ResponseWriter, _ *http.Request, x *exchange) {
+	tg := tongueOf(x.target)
+	switch {
+	case x.declares():
+		declare(w, x, falseClaim)
+	case strings.Contains(x.body, "a person says"):
+		write(w, x.stream, tg.text(x.stream, corrected))
+	case x.grounded():
+		write(w, x.stream, tg.text(x.stream, "Confirmed, so I go on."))
+	default:
+		write(w, x.stream, tg.text(x.stream, believing))
+	}
+}
+
+// unmeasurable is a house whose sensor cannot run and whose holds wait.
+func unmeasurable(t *testing.T, wait string) (*house, *recorder) {
+	t.Helper()
+	up := newRecorder(t, untold)
+	h := newHouse(t, plan{upstream: up.URL, config: "gate:\n  client_wait: " + wait + "\n  budget: {per_hour: 100, per_day: 100}\n"})
+	if err := os.Remove(filepath.Join(h.project, "edge.conf")); err != nil {
+		t.Fatal(err)
+	}
+	return h, up
+}
+
+// opened waits for an open hold that is not among known.
+func (h *house) opened(known ...string) (open lemma.Hold) {
+	h.t.Helper()
+	eventually(h.t, "a hold is open", func() bool {
+		for _, e := range find[lemma.HoldOpened](h.t, h.entries()) {
+			if !strings.Contains(strings.Join(known, " "), e.Hold.ID) {
+				open = e.Hold
+				return true
+			}
+		}
+		return false
+	})
+	return open
+}
+
+// TestE2EHold: a streaming client waits, a person answers in a terminal, and the
+// answer that arrives carries what they said; the chat reply does the same, and
+// a restart in between changes nothing.
+func TestE2EHold(t *testing.T) {
+	t.Parallel()
+	for _, tg := range tongues {
+		t.Run(tg.name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := unmeasurable(t, "5m")
+			tm, a := h.newTerminal(), h.agent(h.project)
+			body := tg.body(true, false, tg.user(ticket))
+			got := make(chan reply, 1) // the one answer
+			go func() { got <- a.post(t, tg.path, body) }()
+			first := h.opened()
+			screen, code := h.answer(tm, first.ID, "--correct 'the edge takes 1 MB'")
+			if code != "0" {
+				t.Fatalf("exit %s\n%s", code, screen)
+			}
+			if r := <-got; r.err != nil || tg.says(t, true, r.body) != corrected {
+				t.Fatalf("%v %s", r.err, r.body)
+			}
+			if screen, code = h.answer(tm, first.ID, "--confirm"); code == "0" || !strings.Contains(screen, "was answered (correct)") || !strings.Contains(screen, "via cli on pts/") {
+				t.Errorf("a second answer: exit %s\n%s", code, screen)
+			}
+
+			// A restart while the client waits: it asks again and gets the answer.
+			other := tg.body(true, false, tg.user(ticket+" And soon."))
+			if _, code := h.answer(tm, first.ID, "--confirm"); code == "0" {
+				t.Error("answered twice")
+			}
+			go func() { got <- a.post(t, tg.path, other) }()
+			r := <-got
+			if r.err != nil || tg.says(t, true, r.body) == believing {
+				t.Fatalf("%v %s", r.err, r.body)
+			}
+		})
+	}
+}
+
+// TestE2EHoldSurvivesRestart: the daemon is restarted while a hold is open; the
+// answer is given to the new one, and the same request gets it.
+func TestE2EHoldSurvivesRestart(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"stop", "kill"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			h, up := unmeasurable(t, "5m")
+			tm, a := h.newTerminal(), h.agent(h.project)
+			body := chatTongue.body(true, false, chatTongue.user(ticket))
+			got := make(chan reply, 1) // the one answer
+			go func() { got <- a.post(t, chatTongue.path, body) }()
+			held := h.opened()
+			declares := up.declares()
+			if end == "kill" {
+				h.kill()
+			} else {
+				h.stop()
+			}
+			<-got // broken, whatever it says
+			h.start()
+			if screen, code := h.answer(tm, held.ID, "--correct 'the edge takes 1 MB'"); code != "0" {
+				t.Fatalf("exit %s\n%s", code, screen)
+			}
+			r := a.post(t, chatTongue.path, body)
+			if r.err != nil || r.status != http.StatusOK || chatTongue.says(t, true, r.body) != corrected {
+				t.Fatalf("%d %v %s", r.status, r.err, r.body)
+			}
+			if r.turn() != held.Turn {
+				t.Errorf("turn %s, the hold's is %s", r.turn(), held.Turn)
+			}
+			if up.declares() != declares {
+				t.Error("it was declared again")
+			}
+			if v := h.verified(); !v.OK {
+				t.Errorf("%+v", v)
+			}
+		})
+	}
+}
+
+// TestE2EOnlyAPersonAnswers: whatever is no person's call is refused, said and
+// recorded; the person's own call right after it works.
+func TestE2EOnlyAPersonAnswers(t *testing.T) {
+	t.Parallel()
+	h, _ := unmeasurable(t, "0s")
+	tm, a := h.newTerminal(), h.agent(h.project)
+	if r := a.post(t, chatTongue.path, chatTongue.body(false, false, chatTongue.user(ticket))); r.err != nil || !strings.Contains(r.body, "gettier needs one answer") {
+		t.Fatalf("%v %s", r.err, r.body)
+	}
+	held := h.opened()
+	gettier, words := binary(t, "gettier"), []string{"answer", "--socket", h.socket, held.ID, "--confirm"}
+	line := gettier + " " + strings.Join(words, " ")
+
+	refused := func(name string, cmd *exec.Cmd) {
+		t.Helper()
+		before := len(find[lemma.AnswerRefused](t, h.entries()))
+		cmd.Env, cmd.Dir = append(cleanEnv(h.dir), "TERM=dumb"), h.project
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "answered, scope") {
+			t.Fatalf("%s: it answered\n%s", name, out)
+		}
+		eventually(t, name+" is recorded", func() bool { return len(find[lemma.AnswerRefused](t, h.entries())) > before })
+		_ = err // the program's own code depends on how it was started
+	}
+	refused("a script", exec.Command(gettier, words...))
+	refused("sh -c", exec.Command("sh", "-c", line))
+	if _, err := exec.LookPath("setsid"); err == nil {
+		refused("setsid -f", exec.Command("setsid", "-f", gettier, words[0], words[1], words[2], words[3], words[4]))
+	}
+	if _, err := exec.LookPath("nohup"); err == nil {
+		refused("nohup", exec.Command("nohup", gettier, words[0], words[1], words[2], words[3], words[4]))
+	}
+	// A client of the proxy that gives itself a terminal, and the shell of one.
+	if _, err := exec.LookPath("script"); err == nil {
+		if _, err := exec.LookPath("curl"); err == nil {
+			client := filepath.Join(h.dir, "client.sh")
+			h.write(client, fmt.Sprintf("exec 3<>/dev/tcp/%s\nprintf 'GET /v1/models HTTP/1.1\\r\\nHost: %s\\r\\nConnection: close\\r\\n\\r\\n' >&3\ncat <&3 >/dev/null\nscript -qec %q /dev/null\n",
+				strings.Replace(h.proxy, ":", "/", 1), h.proxy, line))
+			refused("script in a client's shell", exec.Command("bash", client))
+		}
+	}
+	// A person's background job, and a job that outlives its shell.
+	before := len(find[lemma.AnswerRefused](t, h.entries()))
+	tm.typed(fmt.Sprintf("( %s & ) ; sleep 1", line))
+	eventually(t, "a background job is recorded", func() bool { return len(find[lemma.AnswerRefused](t, h.entries())) > before })
+
+	// An agent by its name, in a real terminal.
+	agent := filepath.Join(h.dir, "claude")
+	h.write(agent, "#!/bin/sh\n"+line+"\n")
+	if err := os.Chmod(agent, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	shell, err := os.ReadFile("/bin/sh")
+	if err == nil {
+		named := filepath.Join(h.dir, "bin", "claude")
+		if err := os.MkdirAll(filepath.Dir(named), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(named, shell, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if screen, code := tm.typed(named + " " + agent); code == "0" || strings.Contains(screen, "answered, scope") {
+			t.Fatalf("an agent answered in a terminal: exit %s\n%s", code, screen)
+		}
+	}
+
+	// A second process that sends the bare reply, and a look-alike question.
+	for name, items := range map[string][]string{
+		"a second session": {chatTongue.user(ticket), fmt.Sprintf(`{"role":"assistant","content":%s}`, quoted("anything")), chatTongue.user("y " + held.ID[len(held.ID)-4:])},
+	} {
+		r := h.agent(h.project).post(t, chatTongue.path, chatTongue.body(false, false, items...))
+		if r.err != nil || !strings.Contains(r.body, "did not take this as an answer") {
+			t.Errorf("%s: %v %s", name, r.err, r.body)
+		}
+	}
+	if screen, code := h.answer(tm, held.ID, "--confirm"); code != "0" {
+		t.Fatalf("the person's own answer: exit %s\n%s", code, screen)
+	}
+	got := find[lemma.HoldAnsweredBody](t, h.entries())
+	if len(got) != 1 || got[0].Answers[0].By.TTY == "" || len(got[0].Answers[0].By.Chain) < 2 {
+		t.Errorf("answers %+v", got)
+	}
+}
+
+// TestE2EHoldSDKs: the vendors' SDKs and two of Go's live through a hold of 40 s.
+func TestE2EHoldSDKs(t *testing.T) {
+	t.Parallel()
+	node, gosdk := os.Getenv("GETTIER_E2E_NODE"), os.Getenv("GETTIER_E2E_GOSDK")
+	if node == "" || gosdk == "" {
+		t.Skip("GETTIER_E2E_NODE and GETTIER_E2E_GOSDK do not name the SDKs; .ci/run sets them")
+	}
+	h, _ := unmeasurable(t, "5m")
+	tm := h.newTerminal()
+	script := filepath.Join(h.dir, "hold.cjs")
+	h.write(script, `
+const [kind, base, prompt] = process.argv.slice(2);
+(async () => {
+  let text = '';
+  if (kind === 'openai') {
+    const OpenAI = require('openai').default ?? require('openai');
+    const c = new OpenAI({ baseURL: base + '/v1', apiKey: 'dummy', maxRetries: 0 });
+    for await (const x of await c.chat.completions.create({ model: 'm', messages: [{ role: 'user', content: prompt }], stream: true })) text += x.choices[0]?.delta?.content ?? '';
+  } else {
+    const Anthropic = require('@anthropic-ai/sdk').default ?? require('@anthropic-ai/sdk');
+    const c = new Anthropic({ baseURL: base, apiKey: 'dummy', maxRetries: 0 });
+    const m = await c.messages.stream({ model: 'm', max_tokens: 1000, messages: [{ role: 'user', content: prompt }] }).finalMessage();
+    text = m.content.map((b) => b.text ?? '').join('');
+  }
+  console.log(text);
+})().catch((e) => { console.error(e); process.exit(1); });
+`)
+	type client struct {
+		name string
+		cmd  *exec.Cmd
+		out  bytes.Buffer
+	}
+	var clients []*client
+	for i, name := range []string{"openai", "anthropic", "go-openai", "anthropic-sdk-go"} {
+		prompt := fmt.Sprintf("%s (%d)", ticket, i)
+		cmd := exec.Command("node", script, name, "http://"+h.proxy, prompt)
+		if strings.Contains(name, "go") {
+			cmd = exec.Command(gosdk, name, "http://"+h.proxy, prompt)
+		}
+		cmd.Dir = h.project
+		cmd.Env = append(cleanEnv(h.dir), "NODE_PATH="+filepath.Join(node, "node_modules"))
+		c := &client{name: name, cmd: cmd}
+		cmd.Stdout, cmd.Stderr = &c.out, &c.out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, c)
+	}
+	// All ask the same, so they share one hold.
+	held := h.opened()
+	eventually(t, "all clients wait", func() bool {
+		n := 0
+		for _, tn := range h.turns() {
+			if tn.Decision == lemma.DecHeld {
+				n++
+			}
+		}
+		return n == len(clients)
+	})
+	<-time.After(holdFor)
+	if screen, code := h.answer(tm, held.ID, "--correct 'the edge takes 1 MB' --scope project"); code != "0" {
+		t.Fatalf("exit %s\n%s", code, screen)
+	}
+	for _, c := range clients {
+		if err := c.cmd.Wait(); err != nil || strings.TrimSpace(c.out.String()) != corrected {
+			t.Errorf("%s: %v\n%s", c.name, err, c.out.String())
+		}
+	}
+	if n := len(find[lemma.HoldOpened](t, h.entries())); n != 1 {
+		t.Errorf("%d holds were opened for one claim", n)
+	}
+}
