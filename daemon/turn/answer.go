@@ -260,6 +260,9 @@ func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Resp
 	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
 		return ruling{}, e.refuse(q, t, out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
 	}
+	if resp.StatusCode/100 == 3 { // followed by the client, it would lead around the gate
+		return ruling{}, e.cut(q, t, out, fmt.Errorf("the upstream %q answered %d, a redirect, and redirects are not followed: its base_url should name where it leads", q.Upstream.Name(), resp.StatusCode))
+	}
 	if resp.StatusCode/100 != 2 {
 		t.status, t.failed = resp.StatusCode, true
 		if out.Started() { // an answer made anew was refused after text of the first had left

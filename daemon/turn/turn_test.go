@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -456,6 +457,19 @@ func TestUpstreamRefusalPassesUnchanged(t *testing.T) {
 	}
 	if row, _ := r.led.Turn(out.headers.Turn); row.Status != 429 {
 		t.Errorf("row %+v", row)
+	}
+}
+
+// TestRedirectIsRefused: a client that followed one would talk to its model
+// around the gate.
+func TestRedirectIsRefused(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		r := newRig(t)
+		r.answer = func(int, []byte) (int, string, string) { return status, "text/html", "moved" }
+		out, err := r.request(wire.Chat, chatRequest(false, true, user("hello")))
+		if s := out.buf.String(); err == nil || out.status != http.StatusBadGateway || strings.Contains(s, "moved") || !strings.Contains(s, "redirect") {
+			t.Errorf("%d: %v %d %s", status, err, out.status, s)
+		}
 	}
 }
 
