@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,4 +25,38 @@ func (c *Call) Complete() error {
 	}
 	c.Broken = true
 	return nil
+}
+
+// structural are the member names of answers that say what a client does.
+var structural = [...]string{
+	"choices", "message", "delta", "tool_calls", "function_call", "function", "custom", "name", "arguments", "input", "type", "content",
+	"content_block", "partial_json",
+}
+
+// Disguised reports a member's name that a reader which ignores case takes for
+// another: such a client would act on something that was not ruled on.
+func Disguised(name string) bool {
+	odd := false
+	for i := 0; i < len(name) && !odd; i++ {
+		odd = name[i] >= 'A' && name[i] <= 'Z' || name[i] >= 0x80
+	}
+	if !odd {
+		return false
+	}
+	for _, s := range structural {
+		if strings.EqualFold(name, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// DisguisedIn names a disguised member, "" when there is none.
+func DisguisedIn(members []Member) string {
+	for _, m := range members {
+		if Disguised(m.Name) {
+			return m.Name
+		}
+	}
+	return ""
 }

@@ -34,6 +34,9 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 						return err
 					}
 					b := rd.Raw(p.Span)
+					if name := wire.DisguisedIn(wire.MembersOf(b, whole(b))); name != "" {
+						return wire.Unreadablef("a member %.40q in a block", name)
+					}
 					switch kind := blockKind(b); {
 					case p.Kind == wire.Text:
 						texts = append(texts, p.Text)
@@ -52,6 +55,9 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 					return nil
 				})
 			default:
+				if wire.Disguised(string(name)) {
+					return wire.Unreadablef("a member %.40q", name)
+				}
 				_, err = rd.Value()
 			}
 			return err
@@ -99,7 +105,7 @@ func callLike(kind string, block []byte) bool {
 	case "server_tool_use", "mcp_tool_use":
 		return false
 	}
-	if strings.HasSuffix(kind, "_use") || strings.HasSuffix(kind, "_call") {
+	if k := strings.ToLower(kind); strings.HasSuffix(k, "_use") || strings.HasSuffix(k, "_call") {
 		return true
 	}
 	m := wire.MembersOf(block, whole(block))

@@ -249,6 +249,8 @@ func TestReadAnswer(t *testing.T) {
 		{"no name", string(message(`{"type":"tool_use","id":"a","input":{}}`))},
 		{"no type", string(message(`{"name":"x","input":{}}`))},
 		{"call-like", string(message(`{"type":"exec","name":"x","input":{}}`))},
+		{"disguised input", string(message(`{"type":"tool_use","id":"a","name":"x","input":{},"Input":{"c":1}}`))},
+		{"disguised content", `{"type":"message","content":[],"Content":[{"type":"tool_use"}]}`},
 		{"duplicate key", string(message(`{"type":"tool_use","id":"a","name":"x","input":{"c":1,"c":2}}`))},
 		{"trailing", string(message("")) + " 1"},
 	} {

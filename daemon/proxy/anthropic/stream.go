@@ -77,6 +77,10 @@ func parse(e wire.Event) (event, error) {
 				ev.delta = raw
 			case "usage":
 				ev.usage = raw
+			default:
+				if wire.Disguised(string(name)) {
+					return wire.Unreadablef("a member %.40q", name)
+				}
 			}
 			return nil
 		})
@@ -216,6 +220,10 @@ func (s *stream) open(ev event) (wire.PieceKind, error) {
 			b.body = []byte(text(raw))
 		case "input":
 			b.given = raw
+		default:
+			if wire.Disguised(m.Name) {
+				return "", wire.Unreadablef("a member %.40q in a block", m.Name)
+			}
 		}
 	}
 	switch kind {
@@ -255,6 +263,10 @@ func (s *stream) delta(ev event) (wire.PieceKind, error) {
 		case "text", "partial_json":
 			if len(raw) >= 2 && raw[0] == '"' {
 				part = wire.Unquote(raw)
+			}
+		default:
+			if wire.Disguised(m.Name) {
+				return "", wire.Unreadablef("a member %.40q in a delta", m.Name)
 			}
 		}
 	}

@@ -24,6 +24,10 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 				failure = at
 			case "usage":
 				readUsage(&a.Usage, rd.Raw(at))
+			default:
+				if err == nil && odd(string(name), rd.Raw(at)) {
+					err = wire.Unreadablef("a member %.40q that looks like a call", name)
+				}
 			}
 			return err
 		})
@@ -45,6 +49,11 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 		if message == nil {
 			return nil, wire.Unreadablef("a choice without a message")
 		}
+		for _, m := range wire.MembersOf(raw, whole(raw)) {
+			if m.Name != "message" && (m.Name == "delta" && set(raw[m.Value.Start:m.Value.End]) || odd(m.Name, raw[m.Value.Start:m.Value.End])) {
+				return nil, wire.Unreadablef("a member %.40q that looks like a call", m.Name)
+			}
+		}
 		if i == 0 {
 			a.Stop = text(member(raw, "finish_reason"))
 		}
@@ -64,6 +73,9 @@ func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]s
 		}
 		switch m.Name {
 		case "content", "refusal":
+			if err := onlyContent(raw); err != nil {
+				return err
+			}
 			if t := contentText(raw); t != "" {
 				*texts = append(*texts, t)
 			}
@@ -84,6 +96,9 @@ func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]s
 				a.Calls = append(a.Calls, c)
 			}
 		case "function_call":
+			if err := undisguised(raw); err != nil {
+				return err
+			}
 			c := wire.Call{Index: len(a.Calls), Name: text(member(raw, "name")), Args: []byte(text(member(raw, "arguments")))}
 			if c.Name == "" {
 				return wire.Unreadablef("a function call without a name")
@@ -93,7 +108,7 @@ func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]s
 			}
 			a.Calls = append(a.Calls, c)
 		default:
-			if callLike(m.Name) {
+			if odd(m.Name, raw) {
 				return wire.Unreadablef("a member %.40q that looks like a call", m.Name)
 			}
 		}
@@ -104,6 +119,9 @@ func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]s
 // readToolCall reads a whole element of tool_calls.
 func readToolCall(raw []byte) (wire.Call, error) {
 	c := wire.Call{ID: text(member(raw, "id"))}
+	if err := undisguised(raw); err != nil {
+		return c, err
+	}
 	kind := text(member(raw, "type"))
 	f, custom := member(raw, "function"), member(raw, "custom")
 	switch {
@@ -126,6 +144,20 @@ func readToolCall(raw []byte) (wire.Call, error) {
 	return c, complete(&c)
 }
 
+// undisguised refuses a call, or a part of one, with a member that a reader which
+// ignores case would take for another.
+func undisguised(call []byte) error {
+	for _, raw := range [][]byte{call, member(call, "function"), member(call, "custom")} {
+		if len(raw) == 0 {
+			continue
+		}
+		if name := wire.DisguisedIn(wire.MembersOf(raw, whole(raw))); name != "" {
+			return wire.Unreadablef("a member %.40q in a call", name)
+		}
+	}
+	return nil
+}
+
 // complete checks arguments; none at all is how some models call without any.
 func complete(c *wire.Call) error {
 	if len(c.Args) == 0 {
@@ -134,9 +166,35 @@ func complete(c *wire.Call) error {
 	return c.Complete()
 }
 
-// callLike reports a name of a member of a message that an agent might act on.
+// callLike reports a name of a member of a message, or a type of a part of it,
+// that an agent might act on, in whatever case it is written.
 func callLike(name string) bool {
-	return strings.Contains(name, "tool_call") || strings.HasSuffix(name, "_call") || strings.HasSuffix(name, "_calls") || name == "tool_uses"
+	n := strings.ToLower(name)
+	if strings.HasSuffix(n, "_call") || strings.HasSuffix(n, "_calls") || strings.HasSuffix(n, "_use") || strings.HasSuffix(n, "_uses") {
+		return true
+	}
+	n = strings.NewReplacer("_", "", "-", "", ".", "").Replace(n)
+	return strings.Contains(n, "toolcall") || strings.Contains(n, "functioncall") || strings.HasPrefix(n, "tooluse")
+}
+
+// odd reports a member that has a value and that an agent might act on although
+// it stands where no call belongs.
+func odd(name string, raw []byte) bool {
+	return set(raw) && (callLike(name) || wire.Disguised(name))
+}
+
+// onlyContent refuses a part of a content array that is a call.
+func onlyContent(raw []byte) error {
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil
+	}
+	for _, e := range wire.ElementsOf(raw, whole(raw)) {
+		part := raw[e.Start:e.End]
+		if kind := text(member(part, "type")); callLike(kind) || kind == "function" || kind == "custom" {
+			return wire.Unreadablef("a part of unknown type %.40q that looks like a call", kind)
+		}
+	}
+	return nil
 }
 
 // contentText is a string, or the texts of an array of parts.

@@ -200,6 +200,16 @@ func TestReadAnswer(t *testing.T) {
 		{"both bodies", string(answerOf("null", `[{"id":"a","function":{"name":"x"},"custom":{"name":"y"}}]`))},
 		{"duplicate arguments", string(answerOf("null", `[{"id":"a","function":{"name":"x","arguments":"{\"a\":1,\"a\":2}"}}]`))},
 		{"call-like", `{"choices":[{"message":{"content":"","mcp_calls":[{}]}}]}`},
+		{"call-like in another case", `{"choices":[{"message":{"content":"a","toolCalls":[{}]}}]}`},
+		{"disguised calls", `{"choices":[{"message":{"content":"a","Tool_Calls":[{}]}}]}`},
+		{"disguised message", `{"choices":[{"message":{"content":"a"},"Message":{"tool_calls":[{}]}}]}`},
+		{"disguised by folding", `{"choices":[{"message":{"content":"a"},"me\u017fsage":{"tool_calls":[{}]}}]}`},
+		{"disguised arguments", string(answerOf("null", `[{"id":"a","function":{"name":"x","arguments":"{}","Arguments":"{}"}}]`))},
+		{"disguised choices", `{"choices":[{"message":{"content":"a"}}],"Choices":[{}]}`},
+		{"calls beside the choices", `{"choices":[{"message":{"content":"a"}}],"tool_calls":[{}]}`},
+		{"calls beside the message", `{"choices":[{"message":{"content":"a"},"tool_calls":[{}]}]}`},
+		{"a delta beside the message", `{"choices":[{"message":{"content":"a"},"delta":{"tool_calls":[{}]}}]}`},
+		{"a call among the parts", `{"choices":[{"message":{"content":[{"type":"tool_use","name":"x","input":{}}]}}]}`},
 		{"trailing", string(answerOf("null", "null")) + "{}"},
 	} {
 		if _, err := (Adapter{}).ReadAnswer([]byte(c.body)); !errors.Is(err, wire.ErrUnreadable) {

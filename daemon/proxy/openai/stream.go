@@ -90,6 +90,10 @@ func parse(data []byte) (chunkData, error) {
 				}
 			case "error":
 				c.failed = set(raw)
+			default:
+				if odd(string(name), raw) {
+					return wire.Unreadablef("a member %.40q that looks like a call", name)
+				}
 			}
 			return nil
 		})
@@ -116,9 +120,13 @@ func parse(data []byte) (chunkData, error) {
 				ch.finish = text(raw)
 			case "message":
 				for _, inner := range wire.MembersOf(raw, whole(raw)) {
-					if callLike(inner.Name) && set(raw[inner.Value.Start:inner.Value.End]) {
+					if odd(inner.Name, raw[inner.Value.Start:inner.Value.End]) {
 						return c, wire.Unreadablef("a call outside of the delta")
 					}
+				}
+			default:
+				if odd(m.Name, raw) {
+					return c, wire.Unreadablef("a call outside of the delta")
 				}
 			}
 		}
@@ -232,6 +240,9 @@ func (s *stream) readChoice(c *chunkData, ch *choice) (wire.PieceKind, error) {
 		switch m.Name {
 		case "content", "refusal":
 			kind = heavier(kind, wire.PieceText)
+			if err := onlyContent(raw); err != nil {
+				return "", err
+			}
 			if err := s.addText(ch.index, contentText(raw)); err != nil {
 				return "", err
 			}
@@ -247,7 +258,7 @@ func (s *stream) readChoice(c *chunkData, ch *choice) (wire.PieceKind, error) {
 			}
 		default:
 			switch {
-			case callLike(m.Name):
+			case odd(m.Name, raw):
 				return "", wire.Unreadablef("a member %.40q that looks like a call", m.Name)
 			case reasoning(m.Name):
 				kind = heavier(kind, wire.PieceThinking)
@@ -303,6 +314,9 @@ func (s *stream) addCalls(ch *choice, raw []byte) error {
 
 // addCall takes in one element of tool_calls of a delta.
 func (s *stream) addCall(choice int, raw []byte) error {
+	if err := undisguised(raw); err != nil {
+		return err
+	}
 	id, kind := text(member(raw, "id")), text(member(raw, "type"))
 	body, custom, part := member(raw, "function"), member(raw, "custom"), "arguments"
 	if kind != "" && kind != "function" && kind != "custom" || body != nil && custom != nil {
@@ -378,6 +392,9 @@ func (c *call) add(raw []byte) error {
 func (s *stream) addLegacy(ch *choice, raw []byte) error {
 	if s.stopped[ch.index] {
 		return wire.Unreadablef("a function call after the finish reason")
+	}
+	if err := undisguised(raw); err != nil {
+		return err
 	}
 	name, k := text(member(raw, "name")), key{ch.index, -1}
 	c := s.byKey[k]
