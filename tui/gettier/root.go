@@ -87,8 +87,8 @@ func (a *app) root() *cobra.Command {
 		Version:       facts().Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          a.runStatus,
 	}
+	c.RunE = a.runScreen(c.Flags().String("theme", "auto", "the screen's colours: auto, dark, light or none"))
 	f := c.PersistentFlags()
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.StringVar(&a.socket, "socket", "", "the daemon's socket (default: where gettierd puts it)")

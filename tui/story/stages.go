@@ -168,6 +168,10 @@ func (t *teller) judged(e ipc.Entry, b lemma.ClaimJudged) {
 }
 
 func (t *teller) fact(e ipc.Entry, b lemma.FactWritten) {
+	if b.Fact.Value == "" {
+		t.say("remember", e, "%s %s", words.Provenance(b.Fact.Provenance), b.Fact.Claim)
+		return
+	}
 	t.say("remember", e, "%s %s = %s", words.Provenance(b.Fact.Provenance), words.Or(b.Fact.Key, b.Fact.Claim), words.Quote(b.Fact.Value+b.Fact.Unit))
 }
 

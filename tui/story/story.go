@@ -139,6 +139,18 @@ func Verdicts(d ipc.TurnDetail) []Judged {
 	return out
 }
 
+// Answers lists what people answered in a turn.
+func Answers(d ipc.TurnDetail) []lemma.Answer {
+	var out []lemma.Answer
+	for _, e := range d.Entries {
+		var b lemma.HoldAnsweredBody
+		if e.Kind == string(lemma.KHoldAnswered) && json.Unmarshal(e.Body, &b) == nil {
+			out = append(out, b.Answers...)
+		}
+	}
+	return out
+}
+
 func rank(v lemma.Verdict) int {
 	switch v {
 	case lemma.Contradicted:
