@@ -236,6 +236,7 @@ const (
 	PieceStart    PieceKind = "start"    // message_start; chat: the role-only first chunk
 	PieceText     PieceKind = "text"     // visible text
 	PieceThinking PieceKind = "thinking" // thinking blocks, reasoning deltas
+	PieceLead     PieceKind = "lead"     // thinking that is worth nothing without the item after it: it goes where that goes
 	PieceCall     PieceKind = "call"     // part of a tool call: held until the answer is complete
 	PieceFinish   PieceKind = "finish"   // stop reason, usage: held with the calls
 	PieceEnd      PieceKind = "end"      // message_stop, [DONE]
@@ -259,8 +260,8 @@ type Stream interface {
 	Sent(p Piece)
 	// Continue turns a piece of a second answer (read by another Stream of this
 	// format) into the bytes that carry on this one: its start is dropped once
-	// ours has left, its thinking once any text or thinking has, blocks are
-	// re-indexed after those that left. The last delta says the output of both
+	// ours has left, its thinking once any text or thinking has (not where what
+	// follows needs it), blocks are re-indexed after those that left. The last delta says the output of both
 	// and the input of the second: clients read the size of their context from
 	// it, which a sum would double. nil = nothing to send.
 	//
@@ -278,6 +279,10 @@ type Stream interface {
 	// Started reports whether the start piece has been read.
 	Started() bool
 }
+
+// Waiter is a Stream whose keep-alives must fit what has left: they bear its id
+// and its next number. What it returns counts as sent.
+type Waiter interface{ KeepAlive() []byte }
 
 // BlockOpen and BlockClose frame every block of ours in a request, so that one
 // that comes back can be recognised (03).

@@ -122,6 +122,9 @@ func (f *fields) call() (name string, args []byte) {
 		}
 		return "apply_patch", f.operation
 	case "custom_tool_call":
+		if len(f.input) == 0 {
+			return f.qualified(), []byte(`""`)
+		}
 		return f.qualified(), f.input
 	case "mcp_approval_request":
 		return "mcp__" + f.server + "__" + f.name, []byte(text(f.arguments))
