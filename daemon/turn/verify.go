@@ -48,7 +48,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 	if t.scope.Root == "" { // no certain scope, no verdict
 		for i, l := range lemmas {
 			if l.LoadBearing {
-				v.found = append(v.found, finding{claim: l.Claim, lemma: i, origin: "declared", bearing: true, provenance: lemma.Believed,
+				v.found = append(v.found, finding{claim: e.Redact(l.Claim), lemma: i, origin: "declared", bearing: true, provenance: lemma.Believed,
 					verdict: lemma.OutOfScope, reason: t.scope.Evidence, claimID: verdict.TextID(l.Symbols, l.Claim)})
 			}
 		}
@@ -248,7 +248,9 @@ func (e *Engine) fact(t *live, r sensors.Reading, val spec.Value, v *verified) (
 
 // judge settles one lemma: matched sensors may hold it, swept ones may only catch it.
 func (e *Engine) judge(t *live, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, index map[string]int, readings []reading) (finding, []lemma.Body) {
-	f := finding{claim: l.Claim, lemma: i, origin: "declared", bearing: true}
+	// What is told of a claim stands in a block, a question or a note: a secret in
+	// it must not.
+	f := finding{claim: e.Redact(l.Claim), lemma: i, origin: "declared", bearing: true}
 	var bodies []lemma.Body
 	var results []verdict.Result
 	matched := map[int]bool{}
