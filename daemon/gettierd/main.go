@@ -19,6 +19,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon"
+	"gettier.dev/gettierd/ledger/redact"
 )
 
 // Exit codes.
@@ -109,7 +110,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 			return exitUsage
 		}
 	}
+	stderr = redacted{stderr, redact.New()}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: lvl}))
+	slog.SetDefault(log) // what net/http prints on its own
 	var answers net.Conn
 	if *answerFD >= 0 {
 		var err error
@@ -148,6 +151,21 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitInternal
 	}
 	return exitOK
+}
+
+// redacted is the door of the log: errors repeat what upstreams, models and
+// files said. Its writers give it whole lines.
+type redacted struct {
+	w      io.Writer
+	engine *redact.Engine
+}
+
+func (r redacted) Write(b []byte) (int, error) {
+	out, _ := r.engine.Bytes(b)
+	if _, err := r.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // answerConn takes the inherited descriptor over which the process that starts a
