@@ -42,13 +42,18 @@ type KeyInput struct {
 	Ordinal      int
 	Text         string // newest person text
 	SubagentRoot string
+	Turn         string // the client's own name for the turn, stands for the ordinal
 }
 
 // Key is a turn's identity under the local key: equal for a resend and for
 // every lap of the same turn, 64 hex digits.
 func Key(key []byte, in KeyInput) string {
 	h := hmac.New(sha256.New, key)
-	for _, f := range [...]string{"turn", in.Credential, in.Upstream, in.Conversation, strconv.Itoa(in.Ordinal), strings.Join(strings.Fields(in.Text), " "), in.SubagentRoot} {
+	which := strconv.Itoa(in.Ordinal)
+	if in.Turn != "" { // a compaction within the turn may drop older prompts
+		which = "turn " + in.Turn
+	}
+	for _, f := range [...]string{"turn", in.Credential, in.Upstream, in.Conversation, which, strings.Join(strings.Fields(in.Text), " "), in.SubagentRoot} {
 		put(h, f)
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -56,7 +61,7 @@ func Key(key []byte, in KeyInput) string {
 
 // KeyOf fills a KeyInput from a route.
 func KeyOf(key []byte, credential, upstream string, rt Route) string {
-	return Key(key, KeyInput{credential, upstream, rt.Conversation, rt.Ordinal, rt.PersonText, rt.SubagentRoot})
+	return Key(key, KeyInput{credential, upstream, rt.Conversation, rt.Ordinal, rt.PersonText, rt.SubagentRoot, rt.Turn})
 }
 
 // Anchor names the history up to and including item upto: cache_control and our

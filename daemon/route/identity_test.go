@@ -56,7 +56,7 @@ func TestAnchorsGrow(t *testing.T) {
 func TestCompactionKeepsAnchors(t *testing.T) {
 	n := 0
 	for _, rec := range recordings(t) {
-		if !strings.HasPrefix(rec.name, "claude-code/") {
+		if !strings.HasPrefix(rec.name, "claude-code/") && !strings.HasPrefix(rec.name, "codex/") {
 			continue
 		}
 		var last []string

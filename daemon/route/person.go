@@ -11,7 +11,8 @@ import (
 var dropped = [...]string{
 	"system-reminder", "command-name", "command-message", "command-args", "local-command-stdout", "local-command-stderr", "local-command-caveat",
 	"bash-input", "bash-stdout", "bash-stderr", "task-notification", // Claude Code
-	"environment_context", "user_instructions", "permissions instructions", "turn_aborted", "subagent_notification", // Codex
+	"environment_context", "user_instructions", "permissions instructions", "turn_aborted", "subagent_notification", "user_shell_command",
+	"skills_instructions", "collaboration_mode", "side_conversation", // Codex
 	"environment_details", "file_content", "folder_content", "workspace_diagnostics", "explicit_instructions", // Cline
 	"selection", "ide_selection", "ide_opened_file", "ide_diagnostics", "attached_files", "attachments", "open_files", "additional_data",
 	"gettier-verification",
@@ -19,6 +20,9 @@ var dropped = [...]string{
 
 // droppedPlain are opencode's: names too plain to be anyone else's wrappers.
 var droppedPlain = [...]string{"env", "file", "files", "path", "type", "content"}
+
+// droppedCodex are Codex's, likewise.
+var droppedCodex = [...]string{"skill"}
 
 // framed are elements whose inside is the person's.
 var framed = [...]string{"task", "user_message", "user_query", "feedback"}
@@ -83,6 +87,9 @@ func element(s string, c Client) (at, end int, keep string) {
 		if name == "" && c == OpenCode {
 			name = tag(s[i:], droppedPlain[:])
 		}
+		if name == "" && c == Codex {
+			name = tag(s[i:], droppedCodex[:])
+		}
 		if name != "" {
 			close := "</" + name + ">"
 			if j := strings.Index(s[i:], close); j > 0 {
@@ -139,6 +146,9 @@ func words(text string, c Client) string {
 	if written(text, c) || wire.IsBlock(text) {
 		return ""
 	}
+	if c == Codex {
+		return codexWords(text)
+	}
 	t := strip(text, c)
 	if c == OpenCode && len(t) > 1 && t[0] == '"' && t[len(t)-1] == '"' { // opencode run quotes the prompt
 		t = strings.TrimSpace(t[1 : len(t)-1])
@@ -169,6 +179,7 @@ type scanned struct {
 	plain   bool   // that item's content was a plain string
 	user    int    // newest user item
 	users   int    // how many user items there are
+	summing bool   // Codex: the newest item is the prompt of a compaction
 }
 
 // scan walks the items once, oldest first: later findings replace earlier ones.
@@ -194,12 +205,7 @@ func scan(r *wire.Request, c Client) scanned {
 				s.newest = byClient
 			}
 			if s.first == "" {
-				for _, p := range it.Parts {
-					if p.Kind == wire.Text {
-						s.first = p.Text
-						break
-					}
-				}
+				s.first = firstText(it)
 			}
 		}
 	}

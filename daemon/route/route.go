@@ -8,6 +8,8 @@ package route
 import (
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"gettier.dev/gettierd/daemon/wire"
 )
 
@@ -30,6 +32,8 @@ const (
 	SideTaskNotification Kind = "side:task-notification"
 	SideShell            Kind = "side:shell"
 	SideCountTokens      Kind = "side:count_tokens"
+	SideChat             Kind = "side:side-chat"
+	SideOther            Kind = "side:other"
 )
 
 // Side reports whether k is a side request: never declared, never held, its
@@ -44,6 +48,7 @@ const (
 	OpenCode      Client = "opencode"
 	Continue      Client = "continue"
 	Cline         Client = "cline"
+	Codex         Client = "codex"
 	UnknownClient Client = ""
 )
 
@@ -82,9 +87,13 @@ type Route struct {
 	// its own.
 	Conversation string
 	// SubagentRoot names the sub-agent, "" for the main conversation; Parent is
-	// the conversation it belongs to where that is known.
+	// the conversation it belongs to, or was forked from, where that is known.
 	SubagentRoot string
 	Parent       string
+	// Turn is the client's own name for the turn, "" when it has none; RootTurn
+	// is the one of the main conversation that a sub-agent works for.
+	Turn     string
+	RootTurn string
 
 	// Continues reports that the newest thing is a tool result or the client's
 	// own word to go on: Kind is loop, or it is a sub-agent's own loop, or a
@@ -111,16 +120,32 @@ type Route struct {
 func Classify(key []byte, r *wire.Request, h Headers, path string, prior Prior) Route {
 	rt := Route{Kind: Unknown, PersonItem: -1, AnchorItem: -1, Client: clientOf(r, h)}
 	path, _, _ = strings.Cut(path, "?")
-	s := scan(r, rt.Client)
+	var s scanned
+	var meta codexMeta
+	if rt.Client == Codex {
+		meta = readCodex(r, h)
+		s = scanCodex(r, meta)
+	} else {
+		s = scan(r, rt.Client)
+	}
 	rt.PersonText, rt.PersonItem, rt.Ordinal, rt.Queued, rt.AnchorItem = s.text, s.item, s.prompts, s.queued, s.anchor
-	rt.Interactive = interactive(r, h, rt.Client)
-	identify(&rt, key, r, h, s, prior)
+	if rt.Client == Codex {
+		rt.Interactive = meta.trigger == "user" || strings.HasPrefix(h("User-Agent"), "codex-tui/")
+		identifyCodex(&rt, key, r, meta, s)
+	} else {
+		rt.Interactive = interactive(r, h, rt.Client)
+		identify(&rt, key, r, h, s, prior)
+	}
 
-	if strings.HasSuffix(strings.TrimSuffix(path, "/"), "/count_tokens") {
+	switch path = strings.TrimSuffix(path, "/"); {
+	case strings.HasSuffix(path, "/count_tokens"):
 		rt.Kind, rt.Why = SideCountTokens, "path count_tokens"
 		return rt
+	case strings.HasSuffix(path, "/responses/compact"):
+		rt.Kind, rt.Why = SideCompaction, "path responses/compact"
+		return rt
 	}
-	if k, why := side(r, rt.Client, s); k != "" {
+	if k, why := side(r, rt.Client, meta, s); k != "" {
 		rt.Kind, rt.Why = k, why
 		return rt
 	}
@@ -157,6 +182,8 @@ func Classify(key []byte, r *wire.Request, h Headers, path string, prior Prior) 
 func clientOf(r *wire.Request, h Headers) Client {
 	ua := h("User-Agent")
 	switch {
+	case isCodex(r, h):
+		return Codex
 	case strings.HasPrefix(ua, "claude-cli/"), h("X-Claude-Code-Session-Id") != "":
 		return ClaudeCode
 	case strings.HasPrefix(ua, "opencode/"):
@@ -183,10 +210,8 @@ func firstSystem(r *wire.Request) string {
 		if it.Role != "system" && it.Role != "developer" {
 			break
 		}
-		for _, p := range it.Parts {
-			if p.Kind == wire.Text {
-				return p.Text
-			}
+		if t := firstText(it); t != "" {
+			return t
 		}
 	}
 	return ""
@@ -224,6 +249,9 @@ func identify(rt *Route, key []byte, r *wire.Request, h Headers, s scanned, prio
 	}
 	if rt.Session == "" {
 		rt.Session = h("X-Gettier-Session")
+	}
+	if rt.Session == "" {
+		rt.Session = kept(r)
 	}
 	agent, why := "", ""
 	switch rt.Client {
@@ -265,6 +293,23 @@ func identify(rt *Route, key []byte, r *wire.Request, h Headers, s scanned, prio
 			}
 		}
 	}
+}
+
+// kept names a history that the upstream keeps, so that the request holds only
+// what is new: a conversation object, or the answer that it goes on from.
+func kept(r *wire.Request) string {
+	if r.Format != wire.Responses {
+		return ""
+	}
+	if c := gjson.ParseBytes(r.Raw("conversation")); c.Type == gjson.String && c.Str != "" {
+		return "conversation " + c.Str
+	} else if id := c.Get("id").Str; id != "" {
+		return "conversation " + id
+	}
+	if id := gjson.ParseBytes(r.Raw("previous_response_id")).Str; id != "" {
+		return "response " + id
+	}
+	return ""
 }
 
 func clip(s string, n int) string {

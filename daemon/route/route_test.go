@@ -8,6 +8,7 @@ import (
 
 	anthropicapi "gettier.dev/gettierd/daemon/proxy/anthropic"
 	openaiapi "gettier.dev/gettierd/daemon/proxy/openai"
+	responsesapi "gettier.dev/gettierd/daemon/proxy/responses"
 	"gettier.dev/gettierd/daemon/wire"
 )
 
@@ -52,12 +53,27 @@ func TestPersonTexts(t *testing.T) {
 		"continue-chat/compact/007.request":                 "Now do the same for the tax helper, please.",
 		"cline-chat/tui/003.request":                        "What does @src/tax.js export?",
 		"cline-chat/tui/006.request":                        "Go on.",
+		"codex/tool-loop/002.request":                       "Fix total so that it multiplies price by quantity.",
+		"codex/tool-loop/006.request":                       "Now do the same for the tax helper, please.",
+		"codex/tui/005.request":                             "Which file did you change first?",
+		"codex/tui/006.request":                             "What did that list show?",
+		"codex/tui/008.request":                             "Run the slow list.",
+		"codex/tui/009.request":                             "Run the slow list.",
+		"codex/tui/010.request":                             "Now do the same for the tax helper, please.",
+		"codex/compact/003.request":                         "Fix total so that it multiplies price by quantity.",
+		"codex/compact/004.request":                         "Fix total so that it multiplies price by quantity.",
+		"codex/compact/007.request":                         "Now do the same for the tax helper, please.",
+		"codex/openai-provider/005.request":                 "Fix total so that it multiplies price by quantity.",
+		"codex/openai-provider/009.request":                 "Now do the same for the tax helper, please.",
+		"codex/subagent/003.request":                        "SUBTASK-A: list exported functions of src/cart.js.",
+		"codex/subagent/005.request":                        "Let an agent list the functions.",
 	}
 	queued := map[string]string{
 		"claude-code/stream-json-steer/003.request": "Also keep the tests green.",
 		"claude-code/tui/009.request":               "zalep dolar keriso",
 		"claude-code/tui-refuse/005.request":        "umbel wexo jo",
 		"claude-code/tui-plan/006.request":          "pluvo mipas elor",
+		"codex/tui/008.request":                     "Also keep the tests green.",
 	}
 	seen := 0
 	for _, rec := range recordings(t) {
@@ -91,7 +107,7 @@ func TestPersonTexts(t *testing.T) {
 			if rt.Kind == Subagent && rt.Parent == "" {
 				t.Errorf("%s: a sub-agent without a parent", id)
 			}
-			tui := strings.Contains(rec.name, "claude-code/tui") || strings.Contains(rec.name, "autocompact") || rec.name == "cline-chat/tui"
+			tui := strings.Contains(rec.name, "claude-code/tui") || strings.Contains(rec.name, "autocompact") || rec.name == "cline-chat/tui" || rec.name == "codex/tui"
 			if rt.Kind == New && rt.Interactive != tui {
 				t.Errorf("%s: interactive %v", id, rt.Interactive)
 			}
@@ -110,7 +126,7 @@ func TestTranscriptSpeakers(t *testing.T) {
 				switch {
 				case u.By == Person && rt.SubagentRoot != "":
 					bad("a person in a sub-agent")
-				case u.By == Person && (strings.Contains(u.Text, "<system-reminder>") || strings.Contains(u.Text, "<bash-") || strings.HasPrefix(u.Text, "CRITICAL: ") || strings.HasPrefix(u.Text, "[")):
+				case u.By == Person && (strings.Contains(u.Text, "<system-reminder>") || strings.Contains(u.Text, "<bash-") || strings.HasPrefix(u.Text, "CRITICAL: ") || strings.HasPrefix(u.Text, "[") || rt.Client == Codex && strings.HasPrefix(u.Text, "<") || strings.HasPrefix(u.Text, "# AGENTS.md") || strings.HasPrefix(u.Text, tellCodexSummary) || strings.HasPrefix(u.Text, tellCodexCompaction) || strings.HasPrefix(u.Text, tellCodexSide)):
 					bad("the client's words as a person's")
 				case u.By == Person && strings.HasPrefix(u.Text, "Base directory"):
 					bad("skill text as a person's")
@@ -241,7 +257,7 @@ func TestAnchorShapes(t *testing.T) {
 }
 
 func TestKeyFields(t *testing.T) {
-	base := KeyInput{"c", "u", "conv", 1, "fix  it\n", ""}
+	base := KeyInput{"c", "u", "conv", 1, "fix  it\n", "", ""}
 	want := Key(testKey, base)
 	if same := base; true {
 		same.Text = "fix it"
@@ -249,7 +265,7 @@ func TestKeyFields(t *testing.T) {
 			t.Error("white space changes the key")
 		}
 	}
-	for i, in := range []KeyInput{{"d", "u", "conv", 1, "fix it", ""}, {"c", "v", "conv", 1, "fix it", ""}, {"c", "u", "con", 1, "fix it", ""}, {"c", "u", "conv", 2, "fix it", ""}, {"c", "u", "conv", 1, "fix", ""}, {"c", "u", "conv", 1, "fix it", "s"}, {"cu", "", "conv", 1, "fix it", ""}} {
+	for i, in := range []KeyInput{{"d", "u", "conv", 1, "fix it", "", ""}, {"c", "v", "conv", 1, "fix it", "", ""}, {"c", "u", "con", 1, "fix it", "", ""}, {"c", "u", "conv", 2, "fix it", "", ""}, {"c", "u", "conv", 1, "fix", "", ""}, {"c", "u", "conv", 1, "fix it", "s", ""}, {"c", "u", "conv", 1, "fix it", "", "t"}, {"cu", "", "conv", 1, "fix it", "", ""}} {
 		if Key(testKey, in) == want {
 			t.Errorf("field change %d leaves the key as it was", i)
 		}
@@ -279,8 +295,18 @@ func FuzzCacheControl(f *testing.F) {
 func FuzzClassify(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"<system-reminder>x</system-reminder>hi"}]}`), "claude-cli/2 (external, cli)")
 	f.Add([]byte(`{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":"y"}]}`), "opencode/1")
+	f.Add([]byte(`{"model":"m","input":"hi","previous_response_id":"resp_1"}`), "OpenAI/JS 6")
+	for _, rec := range codexRecordings(f, nil) {
+		if rec.name == "codex/tui" {
+			f.Add(rec.requests[7].body, "codex-tui/0.171.0")
+		}
+	}
+	for _, meta := range []map[string]any{nil, {"thread_source": "subagent", "parent_thread_id": "p"}, {"request_kind": "compaction"}} {
+		r, _ := codexRequest(f, meta, said(10, "go")+ran+said(1100, "<image>")+answered+`{"type":"compaction_trigger"}`)
+		f.Add(r.Body, "codex_exec/0.171.0")
+	}
 	f.Fuzz(func(t *testing.T, body []byte, ua string) {
-		for _, a := range []wire.Adapter{anthropicapi.Adapter{}, openaiapi.Adapter{}} {
+		for _, a := range []wire.Adapter{anthropicapi.Adapter{}, openaiapi.Adapter{}, responsesapi.Adapter{}} {
 			r, err := a.Read(body)
 			if err != nil {
 				continue
@@ -302,10 +328,13 @@ func FuzzClassify(f *testing.F) {
 
 func BenchmarkClassify(b *testing.B) {
 	for _, rec := range recordings(b) {
-		if rec.name != "claude-code/tui" && rec.name != "opencode-chat/tool-loop" {
+		if rec.name != "claude-code/tui" && rec.name != "opencode-chat/tool-loop" && rec.name != "codex/tui" {
 			continue
 		}
 		r := rec.requests[5]
+		if rec.name == "codex/tui" {
+			r = rec.requests[7]
+		}
 		if rec.name == "claude-code/tui" {
 			r = rec.requests[11]
 		}

@@ -19,6 +19,7 @@ import (
 
 	anthropicapi "gettier.dev/gettierd/daemon/proxy/anthropic"
 	openaiapi "gettier.dev/gettierd/daemon/proxy/openai"
+	responsesapi "gettier.dev/gettierd/daemon/proxy/responses"
 	"gettier.dev/gettierd/daemon/wire"
 )
 
@@ -40,10 +41,10 @@ type recorded struct {
 }
 
 type answer struct {
-	N     string            `json:"n"`
-	Text  string            `json:"text"`
-	Cut   *int              `json:"cut_after_events"`
-	Raw   []json.RawMessage `json:"raw"`
+	N     string          `json:"n"`
+	Text  string          `json:"text"`
+	Cut   *int            `json:"cut_after_events"`
+	Raw   json.RawMessage `json:"raw"` // a plain error
 	Calls []struct {
 		Name string          `json:"name"`
 		Args json.RawMessage `json:"args"`
@@ -163,6 +164,8 @@ func parseRequest(t testing.TB, raw []byte) recorded {
 		a = anthropicapi.Adapter{}
 	case p == "/v1/chat/completions":
 		a = openaiapi.Adapter{}
+	case p == "/v1/responses":
+		a = responsesapi.Adapter{}
 	default:
 		return r
 	}

@@ -9,8 +9,10 @@ import (
 // side recognises a client's own errands. Each tell is the start of a text at a
 // known place together with the shape of the request; a text that merely holds
 // such words is never enough (13.8).
-func side(r *wire.Request, c Client, s scanned) (Kind, string) {
+func side(r *wire.Request, c Client, m codexMeta, s scanned) (Kind, string) {
 	switch c {
+	case Codex:
+		return codexSide(r, m, s)
 	case ClaudeCode:
 		return claudeSide(r, s)
 	case OpenCode:

@@ -104,7 +104,7 @@ func Transcript(r *wire.Request, rt Route) []Utterance {
 					}
 				}
 				w := words(p.Text, rt.Client)
-				theirs := w != "" && command == "" && (!afterResult || interrupted || rt.Client != ClaudeCode)
+				theirs := w != "" && command == "" && !(rt.Client == Codex && summing(r, i, p.Text)) && (!afterResult || interrupted || rt.Client != ClaudeCode)
 				if rt.Client == Continue && w == "continue" && afterSummary(r, i) {
 					theirs = false
 				}
