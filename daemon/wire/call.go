@@ -30,7 +30,7 @@ func (c *Call) Complete() error {
 // structural are the member names of answers that say what a client does.
 var structural = [...]string{
 	"choices", "message", "delta", "tool_calls", "function_call", "function", "custom", "name", "arguments", "input", "type", "content",
-	"content_block", "partial_json",
+	"content_block", "partial_json", "response", "output", "item", "call_id", "action", "actions", "operation", "namespace", "output_index", "item_id",
 }
 
 // Disguised reports a member's name that a reader which ignores case takes for

@@ -66,6 +66,8 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 	}
 	p := readResponse(body)
 	switch {
+	case wire.DisguisedIn(p.members) != "":
+		return nil, wire.Unreadablef("a member %.40q in the answer", wire.DisguisedIn(p.members))
 	case set(p.err), p.status == "failed":
 		return nil, wire.Unreadablef("an error came as an answer: %.300s", p.err)
 	case p.chat && p.output == nil:
@@ -104,6 +106,9 @@ func (Adapter) ReadAnswer(body []byte) (*wire.Answer, error) {
 // kindOf sorts an item of an answer. What may make a client act and is not known
 // is refused (13.11).
 func kindOf(f *fields, raw []byte) (class, error) {
+	if name := wire.DisguisedIn(wire.MembersOf(raw, whole(raw))); name != "" {
+		return "", wire.Unreadablef("a member %.40q in an item", name)
+	}
 	c, known := classes[f.kind]
 	if c == classMessage {
 		for _, m := range wire.MembersOf(raw, whole(raw)) {

@@ -90,6 +90,9 @@ func parse(e wire.Event) (event, error) {
 	if err != nil {
 		return ev, wire.Unreadable(err)
 	}
+	if name := wire.DisguisedIn(ev.members); name != "" {
+		return ev, wire.Unreadablef("a member %.40q in an event", name)
+	}
 	switch {
 	case e.Name != "" && ev.kind != "" && e.Name != ev.kind:
 		return ev, wire.Unreadablef("an event named %.60q of type %.60q", e.Name, ev.kind)

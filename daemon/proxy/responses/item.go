@@ -99,7 +99,9 @@ func classOf(kind string) class {
 	switch {
 	case strings.HasSuffix(kind, "_output"), strings.HasSuffix(kind, "_response"):
 		return classOutput
-	case strings.HasSuffix(kind, "_call"), strings.HasSuffix(kind, "_request"):
+	}
+	n := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(kind))
+	if strings.HasSuffix(n, "call") || strings.HasSuffix(n, "calls") || strings.HasSuffix(n, "request") || strings.HasPrefix(n, "tooluse") || strings.Contains(n, "toolcall") || strings.Contains(n, "functioncall") {
 		return classCall
 	}
 	return classOther

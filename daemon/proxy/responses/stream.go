@@ -109,6 +109,9 @@ func (s *stream) read(e wire.Event) (wire.PieceKind, error) {
 		if strings.HasSuffix(ev.kind, ".delta") || ev.arguments != nil {
 			return "", wire.Unreadablef("%.60s outside of an item", ev.kind)
 		}
+		if n := len(s.items); n > 0 && s.items[n-1].class == classReasoning {
+			return wire.PieceLead, nil // it must not let go what waits
+		}
 		return wire.PieceOther, nil
 	}
 	return it.kind, it.take(&ev)
@@ -314,6 +317,9 @@ func (s *stream) end(it *item, raw []byte) error {
 func (s *stream) finish(ev *event) error {
 	s.done = true
 	p := readResponse(ev.response)
+	if name := wire.DisguisedIn(p.members); name != "" {
+		return wire.Unreadablef("a member %.40q in the response", name)
+	}
 	s.usageSeen = readUsage(&s.usage, p.usage) || s.usageSeen
 	if s.stop = p.stop(); s.stop == "" {
 		s.stop = strings.TrimPrefix(ev.kind, "response.")

@@ -9,9 +9,14 @@ import (
 )
 
 // Generated checks splicing over made-up conversations with the white space of
-// any hand. roles are those of the format, parts are contents of one part.
-func Generated(t *testing.T, a wire.Adapter, roles, parts []string) {
+// any hand. roles are those of the format, parts are contents of one part, items
+// are whole items that are no messages.
+func Generated(t *testing.T, a wire.Adapter, roles, parts []string, items ...string) {
 	t.Helper()
+	key, textType := "messages", "text"
+	if a.Format() == wire.Responses {
+		key, textType = "input", "input_text"
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		ws := func() string { return rapid.SampledFrom([]string{"", "", " ", "\n  ", "\t"}).Draw(rt, "ws") }
 		list := func(n int, element func() string) string {
@@ -36,12 +41,15 @@ func Generated(t *testing.T, a wire.Adapter, roles, parts []string) {
 			}
 			return list(rapid.IntRange(0, 3).Draw(rt, "parts"), func() string {
 				if rapid.Bool().Draw(rt, "textual") {
-					return `{` + ws() + `"type":"text",` + ws() + `"text":` + text() + `}`
+					return `{` + ws() + `"type":"` + textType + `",` + ws() + `"text":` + text() + `}`
 				}
 				return rapid.SampledFrom(parts).Draw(rt, "part")
 			})
 		}
-		body := `{` + ws() + `"messages"` + ws() + `:` + ws() + list(rapid.IntRange(1, 6).Draw(rt, "items"), func() string {
+		body := `{` + ws() + `"` + key + `"` + ws() + `:` + ws() + list(rapid.IntRange(1, 6).Draw(rt, "items"), func() string {
+			if len(items) > 0 && rapid.IntRange(0, 2).Draw(rt, "kind") == 0 {
+				return rapid.SampledFrom(items).Draw(rt, "item")
+			}
 			role := `"role":"` + rapid.SampledFrom(roles).Draw(rt, "role") + `"`
 			switch rapid.IntRange(0, 6).Draw(rt, "order") {
 			case 0:

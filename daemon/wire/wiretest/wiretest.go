@@ -165,20 +165,37 @@ func decode(t testing.TB, raw []byte) any {
 
 func decodeItems(t testing.TB, body []byte) []any {
 	t.Helper()
-	items, _ := decode(t, body).(map[string]any)["messages"].([]any)
+	top, _ := decode(t, body).(map[string]any)
+	if s, ok := top["input"].(string); ok {
+		return []any{s}
+	}
+	items, ok := top["messages"].([]any)
+	if !ok {
+		items, _ = top["input"].([]any)
+	}
 	return items
 }
 
 // Elements is what a provider's cache sees of messages: the items as values, with
-// cache_control taken out and a plain content written as its one text block.
+// cache_control taken out and a plain content, or a plain input, written as its
+// one text block.
 func Elements(t testing.TB, body []byte) []any {
 	t.Helper()
 	items := decodeItems(t, body)
+	top, _ := decode(t, body).(map[string]any)
+	_, responses := top["input"]
 	for i := range items {
+		if s, ok := items[i].(string); ok {
+			items[i] = map[string]any{"type": "message", "role": "user", "content": s}
+		}
 		items[i] = uncached(items[i])
 		if m, ok := items[i].(map[string]any); ok {
 			if s, ok := m["content"].(string); ok {
-				m["content"] = []any{map[string]any{"type": "text", "text": s}}
+				kind := "text"
+				if responses {
+					kind = "input_text"
+				}
+				m["content"] = []any{map[string]any{"type": kind, "text": s}}
 			}
 		}
 	}
