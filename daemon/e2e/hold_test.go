@@ -118,8 +118,8 @@ func (h *house) opened(known ...string) (open lemma.Hold) {
 }
 
 // TestE2EHold: a streaming client waits, a person answers in a terminal, and the
-// answer that arrives carries what they said; the chat reply does the same, and
-// a restart in between changes nothing.
+// answer that arrives carries what they said; a second answer is told who was
+// first, when and where.
 func TestE2EHold(t *testing.T) {
 	t.Parallel()
 	for _, tg := range tongues {
@@ -142,16 +142,6 @@ func TestE2EHold(t *testing.T) {
 				t.Errorf("a second answer: exit %s\n%s", code, screen)
 			}
 
-			// A restart while the client waits: it asks again and gets the answer.
-			other := tg.body(true, false, tg.user(ticket+" And soon."))
-			if _, code := h.answer(tm, first.ID, "--confirm"); code == "0" {
-				t.Error("answered twice")
-			}
-			go func() { got <- a.post(t, tg.path, other) }()
-			r := <-got
-			if r.err != nil || tg.says(t, true, r.body) == believing {
-				t.Fatalf("%v %s", r.err, r.body)
-			}
 		})
 	}
 }
@@ -166,8 +156,7 @@ func TestE2EHoldSurvivesRestart(t *testing.T) {
 			h, up := unmeasurable(t, "5m")
 			tm, a := h.newTerminal(), h.agent(h.project)
 			body := chatTongue.body(true, false, chatTongue.user(ticket))
-			got := make(chan reply, 1) // the one answer
-			go func() { got <- a.post(t, chatTongue.path, body) }()
+			go func() { _, _ = a.do(http.MethodPost, chatTongue.path, body) }() // broken, or it asks again by itself
 			held := h.opened()
 			declares := up.declares()
 			if end == "kill" {
@@ -175,7 +164,6 @@ func TestE2EHoldSurvivesRestart(t *testing.T) {
 			} else {
 				h.stop()
 			}
-			<-got // broken, whatever it says
 			h.start()
 			if screen, code := h.answer(tm, held.ID, "--correct 'the edge takes 1 MB'"); code != "0" {
 				t.Fatalf("exit %s\n%s", code, screen)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -120,4 +121,29 @@ func BenchmarkTCP(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestTCPOfTheOneWhoOpenedIt: a child that inherits a socket is not its peer.
+func TestTCPOfTheOneWhoOpenedIt(t *testing.T) {
+	client, server := pair(t, "tcp", "127.0.0.1:0")
+	f, err := client.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := exec.Command("sleep", "60")
+	cmd.ExtraFiles = []*os.File{f}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no child can be started: %v", err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	finder := &Finder{recent: []int{cmd.Process.Pid}} // the child is looked at first
+	local, remote := ends(server)
+	p, err := finder.TCP(local, remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.PID != os.Getpid() {
+		t.Errorf("the peer is %d, we are %d and the child %d", p.PID, os.Getpid(), cmd.Process.Pid)
+	}
 }

@@ -49,6 +49,14 @@ func (f *Finder) TCP(local, remote netip.AddrPort) (Process, error) {
 	if err != nil {
 		return Process{UID: sock.uid}, err
 	}
+	// A child that inherited the socket holds it too: whoever opened it is the
+	// oldest of the line that does.
+	for _, q := range p.Chain() {
+		if q.UID != p.UID || !holds(q.PID, sock.link()) {
+			break
+		}
+		p, pid = q, q.PID
+	}
 	// Still the holder, and still the same connection: else p could be a
 	// process that took the number over.
 	if !holds(pid, sock.link()) || !p.Alive() {
