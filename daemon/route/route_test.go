@@ -296,11 +296,6 @@ func FuzzClassify(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"<system-reminder>x</system-reminder>hi"}]}`), "claude-cli/2 (external, cli)")
 	f.Add([]byte(`{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":"y"}]}`), "opencode/1")
 	f.Add([]byte(`{"model":"m","input":"hi","previous_response_id":"resp_1"}`), "OpenAI/JS 6")
-	for _, rec := range codexRecordings(f, nil) {
-		if rec.name == "codex/tui" {
-			f.Add(rec.requests[7].body, "codex-tui/0.171.0")
-		}
-	}
 	for _, meta := range []map[string]any{nil, {"thread_source": "subagent", "parent_thread_id": "p"}, {"request_kind": "compaction"}} {
 		r, _ := codexRequest(f, meta, said(10, "go")+ran+said(1100, "<image>")+answered+`{"type":"compaction_trigger"}`)
 		f.Add(r.Body, "codex_exec/0.171.0")
