@@ -40,14 +40,14 @@ var toolNames = func() map[string]string {
 	for kind, names := range map[string]string{
 		"shell":   "bash shell sh zsh cmd execcommand localshell localshellcall runinterminal runterminalcmd runterminalcommand executecommand runcommand runcommands terminal shellcommand execute exec runshellcommand containerexec powershell runscript bashcommand ptyexec commandline executebash executeshell runbash",
 		"stdin":   "writestdin sendinput shellinput terminalinput",
-		"read":    "read readfile readfiles readmanyfiles view viewfile cat openfile grep glob ls list listdir listfiles listdirectory codebasesearch searchcodebase codesearch filesearch greps grepsearch semanticsearch search searchfiles findfiles fileglobsearch viewimage notebookread readnotebook lsp diagnostics getdiagnostics readlints listcodedefinitionnames getchangedfiles viewdiff repomap listcodeusages readcurrentlyopenfile subdirectory viewrepomap viewsubdirectory",
+		"read":    "read readfile readfiles readmanyfiles view viewfile cat openfile grep glob ls list listdir listfiles listdirectory codebasesearch searchcodebase codesearch filesearch greps grepsearch grepfiles semanticsearch search searchfiles findfiles fileglobsearch viewimage notebookread readnotebook lsp diagnostics getdiagnostics readlints listcodedefinitionnames getchangedfiles viewdiff repomap listcodeusages readcurrentlyopenfile subdirectory viewrepomap viewsubdirectory",
 		"edit":    "edit write multiedit strreplace strreplaceeditor strreplacebasededittool texteditor editfile writefile createfile replaceinfile writetofile editor applydiff insertcontent searchandreplace notebookedit editnotebook replace savefile inserteditintofile createnewfile update replacestringinfile multireplacestringinfile editexistingfile singlefindandreplace multiedits filewrite fileedit createdirectory mkdir updatefile",
 		"patch":   "applypatch patch",
 		"delete":  "deletefile removefile rm filedelete deletefiles delete",
 		"move":    "renamefile movefile mv copyfile cp",
 		"web":     "webfetch websearch fetch fetchwebcontent websearchpreview fetchurl googlewebsearch urlfetch readurl searchweb weburl viewurl urlcontent fetchurlcontent webread openurl",
 		"browser": "browser browseraction computer computeruse click type screenshot navigate browsernavigate playwright",
-		"agent":   "task agent spawnagent subagent dispatchagent teamspawnteammate teamruntask runsubagent newtask delegate sendmessage teamsendmessage teambroadcast teamtask explore",
+		"agent":   "task agent spawnagent subagent dispatchagent teamspawnteammate teamruntask runsubagent newtask delegate sendmessage teamsendmessage teambroadcast teamtask explore waitagent closeagent resumeagent",
 		"plan": `todowrite todoread updateplan checklist exitplanmode enterplanmode askuserquestion askquestion askfollowupquestion requestuserinput attemptcompletion think sequentialthinking taskcreate taskget tasklist taskupdate taskoutput bashoutput checkbackgroundjob creategoal getgoal updategoal reportfindings skill skills exit
  toolsearch schedulewakeup planmoderespond plan updatetodolist managetodolist todolist switchmode fetchrules listmcpresources listmcpresourcetemplates agentoutput awaitshell suggest teamstatus teamlistruns teamlistoutcomes teamreadmailbox teammissionlog teamawaitruns teamcreateoutcome teamattachoutcomefragment teamreviewoutcomefragment teamfinalizeoutcome
  cronlist slashcommand declarelemmas`,
@@ -162,6 +162,9 @@ func knownTool(kind, name string, f fields) Action {
 	case "shell":
 		return shellTool(f)
 	case "stdin":
+		if messagesAgent(name, f) {
+			return knownTool("agent", name, f)
+		}
 		chars := f.str("chars", "input", "text", "data")
 		if chars == "" {
 			chars = strings.Join(f.rest("chars", "input", "text", "data", "session_id", "id", "shell_id", "process_id"), "\n")
@@ -188,7 +191,7 @@ func knownTool(kind, name string, f fields) Action {
 		return Action{Kind: "browser", Effect: Mutate, External: true, Rule: "tool.browser", Why: "acts in a browser", Summary: name + " " + f.str("action", "url")}
 	case "agent":
 		// The sub-agent's own calls come through the gate themselves.
-		return Action{Kind: "agent", Effect: ReadOnly, External: true, Rule: "tool.agent", Why: "starts a sub-agent", Summary: name + " " + f.str("description", "task", "prompt")}
+		return Action{Kind: "agent", Effect: ReadOnly, External: true, Rule: "tool.agent", Why: "starts a sub-agent", Summary: name + " " + f.str("description", "task", "prompt", "message", "target", "id")}
 	case "plan":
 		return Action{Kind: "plan", Effect: ReadOnly, External: true, Rule: "tool.plan", Why: "changes nothing outside the conversation", Summary: name}
 	case "resource":
@@ -217,7 +220,8 @@ func knownTool(kind, name string, f fields) Action {
 func shellTool(f fields) Action {
 	a := Action{Kind: "shell", Dir: f.str("workdir", "cwd", "working_directory", "directory", "dir", "workingDirectory")}
 	var r Reading
-	read := func(v gjson.Result) {
+	var read func(v gjson.Result)
+	read = func(v gjson.Result) {
 		switch {
 		case v.Type == gjson.String:
 			a.Command += v.Str + "\n"
@@ -238,9 +242,16 @@ func shellTool(f fields) Action {
 				r = merge(r, Read(argv[0]))
 			}
 		case v.IsObject():
-			s := v.Get("command").Str
-			a.Command += s + "\n"
-			r = merge(r, Read(s))
+			switch c := v.Get("command"); {
+			case c.IsArray(), c.Type == gjson.String:
+				read(c)
+			default:
+				r = merge(r, unreadable)
+			}
+			if d := v.Get("working_directory"); a.Dir == "" && d.Type == gjson.String {
+				a.Dir = d.Str
+			}
+			r = merge(r, environment(v.Get("env")))
 		}
 	}
 	found := false
@@ -267,6 +278,10 @@ func shellTool(f fields) Action {
 		}
 	}
 	a.Command = strings.TrimSuffix(a.Command, "\n")
+	r = merge(r, environment(f.m["env"]))
+	if sh := f.str("shell"); sh != "" && !knownShell(sh) {
+		r = merge(r, Reading{Effect: Opaque, Rule: "shell.other", Why: "is read by " + sh})
+	}
 	if !found && !r.Effect.AtLeast(Destroy) {
 		a.Effect, a.Rule, a.Why, a.Summary = Opaque, "shell.empty", "a shell call without a command that can be read", "shell"
 		return a
@@ -278,8 +293,59 @@ func shellTool(f fields) Action {
 	return a
 }
 
+// messagesAgent: words for a sub-agent go by the name of what types into a
+// terminal elsewhere. Only its exact shape counts.
+func messagesAgent(name string, f fields) bool {
+	if plain(name) != "sendinput" || f.str("target") == "" {
+		return false
+	}
+	for k := range f.m {
+		switch k {
+		case "target", "message", "items", "interrupt":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// unreadable is an argument that must hold a command and does not.
+var unreadable = Reading{Effect: Opaque, Rule: "shell.empty", Why: "a shell call without a command that can be read"}
+
+// environment reads the variables that a call sets for its command, as if the
+// command were preceded by them.
+func environment(v gjson.Result) Reading {
+	if !v.IsObject() {
+		return Reading{}
+	}
+	argv := []string{"env"}
+	v.ForEach(func(k, x gjson.Result) bool {
+		argv = append(argv, k.Str+"="+x.String())
+		return len(argv) < maxCommands
+	})
+	if len(argv) == 1 {
+		return Reading{}
+	}
+	return ReadArgv(append(argv, "true"))
+}
+
+// knownShell reports a shell by its plain name or in a place of the system.
+func knownShell(s string) bool {
+	for _, dir := range [...]string{"/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/"} {
+		if rest, ok := strings.CutPrefix(s, dir); ok {
+			s = rest
+			break
+		}
+	}
+	switch strings.TrimSuffix(strings.ToLower(s), ".exe") {
+	case "sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "pwsh", "powershell", "cmd":
+		return true
+	}
+	return false
+}
+
 func merge(a, b Reading) Reading {
-	if a.Effect == "" || b.Effect.Rank() > a.Effect.Rank() {
+	if b.Effect != "" && (a.Effect == "" || b.Effect.Rank() > a.Effect.Rank()) {
 		a.Effect, a.Rule, a.Why = b.Effect, b.Rule, b.Why
 	}
 	a.Opaque = a.Opaque || b.Opaque

@@ -22,6 +22,27 @@ func TestTool(t *testing.T) {
 		{"shell", `{"command":["bash","-lc","rm -rf data"]}`, "shell", Destroy, "data", false},
 		{"shell", `{"command":["cat","a; rm -rf b"]}`, "shell", ReadOnly, "", false},
 		{"local_shell", `{"action":{"command":"ls"}}`, "shell", ReadOnly, "", false},
+		{"local_shell", `{"action":{"type":"exec","command":["bash","-lc","rm -rf data"],"working_directory":"/x"}}`, "shell", Destroy, "data", false},
+		{"local_shell", `{"type":"exec","command":["cat","a"],"env":{}}`, "shell", ReadOnly, "", false},
+		{"local_shell", `{"type":"exec","command":["ls"],"env":{"LD_PRELOAD":"/tmp/x.so"}}`, "shell", Opaque, "", false},
+		{"local_shell", `{"action":{"command":7}}`, "shell", Opaque, "", false},
+		{"shell", `{"commands":["ls","git reset --hard"],"timeout_ms":1}`, "shell", Destroy, "", false},
+		{"exec_command", `{"cmd":"ls","shell":"/bin/zsh","workdir":"/x","yield_time_ms":1000}`, "shell", ReadOnly, "", false},
+		{"exec_command", `{"cmd":"ls","shell":"./bash"}`, "shell", Opaque, "", false},
+		{"write_stdin", `{"session_id":7,"chars":"","yield_time_ms":1000}`, "shell", ReadOnly, "", false},
+		{"view_image", `{"path":"a.png"}`, "filesystem", ReadOnly, "", false},
+		{"update_plan", `{"plan":[{"step":"a","status":"pending"}]}`, "plan", ReadOnly, "", true},
+		{"request_user_input", `{"questions":[]}`, "plan", ReadOnly, "", true},
+		{"create_goal", `{"objective":"x"}`, "plan", ReadOnly, "", true},
+		{"list_mcp_resources", `{}`, "plan", ReadOnly, "", true},
+		{"read_mcp_resource", `{"server":"s","uri":"u"}`, "mcp", ReadOnly, "", true},
+		{"spawn_agent", `{"message":"x"}`, "agent", ReadOnly, "", true},
+		{"send_input", `{"target":"t","message":"rm -rf data"}`, "agent", ReadOnly, "", true},
+		{"send_input", `{"target":"t","input":"rm -rf data\n"}`, "shell", Destroy, "data", false},
+		{"wait_agent", `{"targets":["t"],"timeout_ms":1}`, "agent", ReadOnly, "", true},
+		{"close_agent", `{"target":"t"}`, "agent", ReadOnly, "", true},
+		{"resume_agent", `{"id":"t"}`, "agent", ReadOnly, "", true},
+		{"mcp__codex_tui__create_worktree", `{"allowAsync":true}`, "mcp", Mutate, "", true},
 		{"run_commands", `{"commands":["ls","git reset --hard"]}`, "shell", Destroy, "", false},
 		{"run_in_terminal", `{"command":"docker compose down -v"}`, "shell", Destroy, "", false},
 		{"Bash", `{}`, "shell", Opaque, "", false},
@@ -127,6 +148,8 @@ func TestOneLine(t *testing.T) {
 func FuzzTool(f *testing.F) {
 	f.Add("Bash", []byte(`{"command":"ls"}`))
 	f.Add("apply_patch", []byte(`{"input":"*** Update File: a\n+x"}`))
+	f.Add("local_shell", []byte(`{"action":{"command":["bash","-lc","ls"],"env":{"PATH":"/x"}}}`))
+	f.Add("send_input", []byte(`{"target":"t","message":"x"}`))
 	f.Add("Edit", []byte(`{"edits":[{"path":"a"}]}`))
 	f.Fuzz(func(t *testing.T, name string, args []byte) {
 		a := Tool(name, args)
