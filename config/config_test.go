@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/ledger/lemma"
+	"github.com/goccy/go-yaml/ast"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
@@ -293,7 +294,44 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// oddTags are what YAML libraries trip over; with something behind them they are
+// faults.
+var oddTags = []string{
+	"!", "!!", "! ", "!\n", "!!binary", "!!binary x", "!!map [", "!!seq {", "!!set {? a}", "!<", "!<tag:x> y", "!x!y z", "!!int", "!!float .", "? !\n: !",
+	"- !!null", "!!merge <<: *a", "!!timestamp 2", "&x !", "!!str &x *x", "!!int 0x", "!!bool [", "!!omap [a: b]",
+}
+
+func TestOddTags(t *testing.T) {
+	for _, tag := range oddTags {
+		for _, in := range []string{tag, "version: " + tag, "version: 1\n" + tag, "version: 1\ngate: " + tag, "version: 1\ngate:\n  mode: " + tag,
+			"version: 1\nprojects: [" + tag + "]", "version: 1\nprojects:\n  - " + tag + "\n", "version: 1\nprojects:\n  - name: " + tag + "\n    root: /tmp\n",
+			"version: 1\nsensors:\n  files: [" + tag + "]\n", "version: 1\nupstreams:\n  a: {base_url: 'http://127.0.0.1', headers: {a: " + tag + "}}\n", "version: 1\n? " + tag + "\n: b"} {
+			c, _, err := Parse("f", []byte(in), nil, nil)
+			var ps Problems
+			switch {
+			case c != nil && Hash(c) == Hash(Default()): // a tag of nothing reads as nothing
+			case c != nil || !errors.As(err, &ps):
+				t.Errorf("%q: %v", in, err)
+			}
+		}
+	}
+}
+
+// A tree that no parser should make is a fault, and no reason to stop.
+func TestGuardedValue(t *testing.T) {
+	for _, n := range []ast.Node{nil, (*ast.LiteralNode)(nil), &ast.LiteralNode{}, &ast.IntegerNode{}, &ast.MappingNode{Values: []*ast.MappingValueNode{nil}}, &ast.SequenceNode{Values: []ast.Node{nil}}} {
+		for _, k := range Keys {
+			if v, err := guardedValue(k, n); err == nil && v != nil && k.Type != Headers && k.Type != List && k.Type != Roots {
+				t.Errorf("%s of %T: %v", k.Name, n, v)
+			}
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
+	for _, tag := range oddTags {
+		f.Add([]byte("version: 1\ngate: " + tag))
+	}
 	f.Add([]byte("version: 1\n"))
 	f.Add(Sample())
 	f.Add([]byte("version: 1\nupstreams: {a: {base_url: 'http://x', headers: {A: b}}}\nprojects:\n- {name: a, root: /tmp}\n"))

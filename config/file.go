@@ -119,9 +119,11 @@ func readFile(path string, data []byte) (r *reader) {
 	}()
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		p := Problem{Source: path, Text: err.Error()}
+		p := Problem{Source: path}
 		var se yaml.Error
-		if errors.As(err, &se) {
+		if !errors.As(err, &se) {
+			p.Text = err.Error()
+		} else { // its Error quotes the file, which takes long in a long one
 			p.Text = se.GetMessage()
 			if t := se.GetToken(); t != nil && t.Position != nil {
 				p.Line, p.Column = t.Position.Line, t.Position.Column

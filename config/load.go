@@ -49,7 +49,7 @@ func Parse(path string, data []byte, environ []string, flags map[string]string) 
 		problems = append(problems, r.problems...)
 		for key, l := range r.leaves {
 			k := keyOf(key)
-			v, err := fromNode(k, l.node)
+			v, err := guardedValue(k, l.node)
 			text, hint := "", ""
 			if err != nil {
 				text = err.Error()

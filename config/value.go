@@ -15,6 +15,17 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
+// guardedValue is fromNode, with a panic over a tree that the parser made badly
+// as a fault of the file.
+func guardedValue(k Key, n ast.Node) (v any, err error) {
+	defer func() {
+		if recover() != nil {
+			v, err = nil, fmt.Errorf("cannot be read as YAML")
+		}
+	}()
+	return fromNode(k, n)
+}
+
 // fromNode turns a YAML value into the type of its key.
 func fromNode(k Key, n ast.Node) (any, error) {
 	switch k.Type {

@@ -40,8 +40,13 @@ type Check func(*Sensor) []Problem
 func Parse(file, level string, data []byte, checks ...Check) (*Registry, []Problem) {
 	r := &reader{}
 	reg := &Registry{File: file, Level: level}
-	if root, ok := r.document(data); ok {
-		r.registry(root, reg)
+	r.guarded(func() {
+		if root, ok := r.document(data); ok {
+			r.registry(root, reg)
+		}
+	})
+	if len(r.problems) > 0 {
+		return nil, inOrder(r.problems)
 	}
 	for _, s := range reg.Sensors {
 		s.Level, s.File = level, file
@@ -56,8 +61,7 @@ func Parse(file, level string, data []byte, checks ...Check) (*Registry, []Probl
 		p.Level, p.Hash = level, HashOf(p)
 	}
 	if len(r.problems) > 0 {
-		sort.SliceStable(r.problems, func(i, j int) bool { return before(r.problems[i].Pos, r.problems[j].Pos) })
-		return nil, r.problems
+		return nil, inOrder(r.problems)
 	}
 	reg.Warnings = r.warnings
 	reg.Hash = registryHash(reg)
@@ -65,6 +69,12 @@ func Parse(file, level string, data []byte, checks ...Check) (*Registry, []Probl
 		s.Version = reg.Hash
 	}
 	return reg, nil
+}
+
+// inOrder sorts problems as they stand in the file.
+func inOrder(ps []Problem) []Problem {
+	sort.SliceStable(ps, func(i, j int) bool { return before(ps[i].Pos, ps[j].Pos) })
+	return ps
 }
 
 func before(a, b Pos) bool {

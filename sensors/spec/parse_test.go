@@ -217,14 +217,55 @@ func TestHostileFilesEndQuickly(t *testing.T) {
 		"lines":    "version: 1\nsensors:\n" + strings.Repeat("  - id: a\n", 40_000),
 		"map":      keys.String(),
 		"flow":     "a: [" + strings.Repeat("a,", 500_000) + "]",
+		"tags":     "version: 1\nsensors: " + strings.Repeat("!!a ", 200_000),
+		"bare":     strings.Repeat("! ", 500_000),
+		"anchors":  strings.Repeat("&a ", 300_000),
+		"tagged":   "version: 1\nsensors:\n" + strings.Repeat("!a ! !\n", 19_000),
+		"colons":   "version: 1\nsensors: \"" + strings.Repeat("x:y ", 200_000), // an error far behind much text
 	} {
 		began := time.Now()
-		if reg, p := Parse("f", "user", []byte(data)); reg != nil || len(p) == 0 {
-			t.Errorf("%s: accepted", name)
+		if reg, p := Parse("f", "user", []byte(data)); reg != nil || len(p) == 0 || len(p) > maxProblems {
+			t.Errorf("%s: %d problems", name, len(p))
 		}
 		if d := time.Since(began); d > 20*time.Second {
 			t.Errorf("%s: took %v", name, d)
 		}
+	}
+}
+
+// oddTags are what YAML libraries trip over; with something behind them they are
+// faults with a place.
+var oddTags = []string{
+	"!", "!!", "! ", "!\n", "!!binary", "!!binary x", "!!map [", "!!seq {", "!!set {? a}", "!<", "!<tag:x> y", "!x!y z", "a: !!int", "a: !!float .", "? !\n: !",
+	"- !!null", "!!merge <<: *a", "a: !!timestamp 2", "a: &x !", "a: !!str &x *x", "%TAG ! x\n---\n! a", "!!int 0x", "a: !!bool [", "!!omap [a: b]",
+}
+
+func TestOddTags(t *testing.T) {
+	good := "version: 1\nsensors:\n  - id: a\n    command: x\n"
+	for _, tag := range oddTags {
+		for _, in := range []string{tag, "version: 1\n" + tag, "version: 1\nsensors: " + tag, good + "    description: " + tag, good + "    extract: [" + tag + "]\n",
+			strings.Replace(good, "command: x", "command: ["+tag+"]", 1), strings.Replace(good, "- id", "- "+tag+" id", 1)} {
+			reg, problems := Parse("f", "user", []byte(in))
+			switch {
+			case reg != nil && len(reg.Sensors) == 0: // a tag of nothing reads as nothing
+			case reg != nil || len(problems) == 0 || problems[0].Line < 1 || problems[0].What == "":
+				t.Errorf("%q: registry %v, %+v", in, reg != nil, problems)
+			}
+			Explain("f", []byte(in), problems)
+		}
+	}
+}
+
+// A panic over a file is a fault of the file, whoever panics.
+func TestGuarded(t *testing.T) {
+	r := &reader{}
+	r.guarded(func() {
+		r.fault(Pos{7, 7}, "half read", "")
+		var none *entry
+		_ = none.key
+	})
+	if len(r.problems) != 1 || r.problems[0].Line != 1 || !strings.Contains(r.problems[0].What, "not YAML that can be read") {
+		t.Errorf("%+v", r.problems)
 	}
 }
 
@@ -240,6 +281,9 @@ func FuzzParse(f *testing.F) {
 			}
 			f.Add(b)
 		}
+	}
+	for _, tag := range oddTags {
+		f.Add([]byte("version: 1\nsensors: " + tag))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reg, problems := Parse("f", "user", data)

@@ -23,6 +23,9 @@ const MaxFileBytes = 1 << 20
 // not be recovered. Brackets inside quoted text count too, hence so high.
 const maxNesting = 2000
 
+// maxProblems bounds what is reported at once.
+const maxProblems = 200
+
 // maxText bounds one scalar of a registry.
 const maxText = 4096
 
@@ -53,6 +56,9 @@ func pos(n ast.Node) Pos {
 }
 
 func (r *reader) fault(p Pos, what, hint string) {
+	if len(r.problems) >= maxProblems {
+		return
+	}
 	r.problems = append(r.problems, Problem{Pos: p, What: what, Hint: hint})
 }
 
@@ -76,12 +82,14 @@ func (r *reader) document(data []byte) (root ast.Node, ok bool) {
 		r.fault(p, what, "")
 		return nil, false
 	}
-	f, err := parseYAML(data)
+	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		p, what := Pos{1, 1}, err.Error()
+		p, what := Pos{1, 1}, ""
 		var ye yaml.Error
-		if errors.As(err, &ye) {
+		if errors.As(err, &ye) { // its Error quotes the file, which takes for ever in a long one
 			p, what = at(ye.GetToken()), ye.GetMessage()
+		} else {
+			what = err.Error()
 		}
 		hint := templateHint(data, p)
 		if hint != "" {
@@ -118,15 +126,17 @@ func (r *reader) document(data []byte) (root ast.Node, ok bool) {
 	return docs[0].Body, true
 }
 
-// parseYAML turns a panic of the parser into an error: no file may stop the
+// guarded turns a panic over a file into a fault of the file: the parser is not
+// ours, and neither is the form of the trees that it makes. No file may stop the
 // daemon.
-func parseYAML(data []byte) (f *ast.File, err error) {
+func (r *reader) guarded(read func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("this is not YAML that can be read (%v)", p)
+			r.problems = nil // what was found up to there is of no use
+			r.fault(Pos{1, 1}, fmt.Sprintf("this is not YAML that can be read (%v)", p), "")
 		}
 	}()
-	return parser.ParseBytes(data, 0)
+	read()
 }
 
 // plainOnly refuses what makes a definition differ from how it looks.
@@ -179,6 +189,8 @@ func unwieldy(data []byte) (Pos, string) {
 				depth = max(depth-1, 0)
 			case ',':
 				commas++
+			case '!', '&', '*':
+				inline++ // tags, anchors and aliases nest, too
 			case '-', '?', ':':
 				if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
 					inline++
