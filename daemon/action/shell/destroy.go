@@ -116,7 +116,7 @@ func preciousName(p string) bool {
 func remove(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	pos := positional(c.args, "")
-	recursive := short(c.args, 'r') || short(c.args, 'R') || hasFlag(c.args, "--recursive")
+	recursive := short(c.args, 'r') || short(c.args, 'R') || hasFlag(c.args, "--recursive") || base(c.args[0].s) == "rimraf"
 	if name == "rmdir" {
 		return mutate("rmdir", "removes empty directories", pos...)
 	}
@@ -173,11 +173,20 @@ func files(w *walker, c call) ruling {
 		return false
 	}
 	switch name {
+	case "cp", "install", "ln":
+		if n := len(pos); n > 1 && (pos[0].s == "/dev/null" || pos[0].s == "/dev/zero") && preciousName(pos[n-1].s) {
+			return destroy("write.empty", "puts nothing in the place of "+pos[n-1].s, pos[n-1])
+		}
+	}
+	switch name {
 	case "dd":
 		for _, a := range c.args[1:] {
 			if of, ok := strings.CutPrefix(a.s, "of="); ok {
 				if blockDevice(of) {
 					return ruling{effect: Catastrophe, rule: "write.device", why: "dd writes over " + of, paths: []word{{s: of}}}
+				}
+				if preciousName(of) && hasArg(c.args, "if=/dev/") {
+					return destroy("write.empty", "overwrites "+of+" with nothing", word{s: of})
 				}
 				if of != "/dev/null" && of != "/dev/stdout" {
 					return mutate("write", "dd writes "+of, word{s: of})
@@ -295,7 +304,7 @@ func disk(w *walker, c call) ruling {
 	switch name {
 	case "zpool", "zfs", "cryptsetup", "mdadm", "dmsetup", "nvme", "diskutil", "hdparm":
 		for _, a := range c.args[1:] {
-			if destructiveVerb(a.s) || strings.HasPrefix(a.s, "erase") || a.s == "luksFormat" || a.s == "rollback" || a.s == "format" || a.s == "sanitize" || a.s == "--zero-superblock" || a.s == "partitionDisk" || a.s == "labelclear" {
+			if destructiveVerb(a.s) || strings.HasPrefix(a.s, "erase") || strings.HasPrefix(a.s, "luksErase") || a.s == "luksFormat" || a.s == "rollback" || a.s == "format" || a.s == "sanitize" || a.s == "--zero-superblock" || a.s == "partitionDisk" || a.s == "labelclear" {
 				return ruling{effect: Catastrophe, rule: "disk.destroy", why: name + " " + a.s}
 			}
 		}
@@ -366,4 +375,14 @@ func sensitive(r ruling, name string) (Effect, string, string) {
 		}
 	}
 	return "", "", ""
+}
+
+// hasArg reports an argument that begins with prefix.
+func hasArg(args []word, prefix string) bool {
+	for _, a := range args[1:] {
+		if strings.HasPrefix(a.s, prefix) {
+			return true
+		}
+	}
+	return false
 }

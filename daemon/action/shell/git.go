@@ -148,9 +148,19 @@ func git(w *walker, c call) ruling {
 		}
 		if sub.s == "bisect" && first == "run" {
 			w.wraps = append(w.wraps, "git bisect run")
-			w.exec(call{args: pos[1:]})
+			for i, a := range args {
+				if a.s == "run" {
+					w.exec(call{args: args[i+1:]})
+					break
+				}
+			}
 		}
 		return mutate("git."+sub.s, "git "+sub.s)
+	case "read-tree":
+		if has("--reset", "-u") {
+			return destroy("git.reset-hard", "throws uncommitted work away")
+		}
+		return mutate("git.read-tree", "changes the index")
 	case "reset":
 		if has("--hard", "--merge") {
 			return destroy("git.reset-hard", "throws uncommitted work away")

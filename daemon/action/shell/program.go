@@ -34,7 +34,7 @@ func classifierOf(name string) (f classifier, known bool) {
 		return awk, true
 	case "curl", "wget", "http", "https", "xh", "httpie":
 		return http, true
-	case "rm", "gunlink", "unlink", "rmdir", "srm", "trash", "del", "erase", "rd":
+	case "rm", "gunlink", "unlink", "rmdir", "srm", "trash", "del", "erase", "rd", "rimraf", "wipe":
 		return remove, true
 	case "cp", "mv", "ln", "install", "rsync", "scp", "sftp", "rclone", "touch", "mkdir", "tee", "chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr", "mkfifo", "mknod", "patch", "split", "csplit", "tar", "zip", "unzip", "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz", "7z", "cpio", "truncate", "shred", "dd":
 		return files, true
@@ -100,6 +100,11 @@ func (w *walker) program(name string, c call) stream {
 			w.note(Opaque, "env.hijack", "changes what runs by "+e[:strings.IndexByte(e, '=')])
 		}
 	}
+	for _, a := range c.args[1:] {
+		if runsProgram(a.s) {
+			w.note(Opaque, "option.program", "runs a program named in "+a.s)
+		}
+	}
 	f, known := classifierOf(name)
 	if known && len(c.args) == 2 && !strings.ContainsAny(c.args[0].s, "/.") {
 		switch c.args[1].s {
@@ -111,6 +116,11 @@ func (w *walker) program(name string, c call) stream {
 	// A path that is neither a system directory nor the bare name is some file
 	// that calls itself that: it gets no credit for reading only.
 	r := f(w, c)
+	if carriers[name] {
+		if e, ok := w.embedded(c); ok {
+			r = stronger(r, e)
+		}
+	}
 	if r.effect == ReadOnly && strings.ContainsRune(c.args[0].s, '/') && !systemPath(c.args[0].s) {
 		r.effect, r.rule, r.why = Mutate, "program.local", "a program of this directory: "+c.args[0].s
 	}
@@ -122,6 +132,17 @@ func (w *walker) program(name string, c call) stream {
 		w.chdir(c)
 	}
 	return output(c.args, c.in)
+}
+
+// runsProgram reports an option of otherwise harmless commands that names a
+// program to run.
+func runsProgram(a string) bool {
+	name, _, _ := strings.Cut(a, "=")
+	switch name {
+	case "-toolexec", "--toolexec", "-vettool", "--vettool", "--post-renderer":
+		return true
+	}
+	return false
 }
 
 func (w *walker) chdir(c call) {

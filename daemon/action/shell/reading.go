@@ -5,7 +5,7 @@ import "strings"
 // Programs that only look, whatever their arguments.
 var plainReaders = set(`ls dir vdir cat head tail wc cut tr nl tac rev fold fmt expand unexpand paste join comm cmp diff diff3 sdiff stat file du df pwd true false : test [ [[
  whoami id groups logname users who w last lastb uptime free vmstat iostat mpstat pstree lsof ss netstat pgrep pidof nproc arch uname lscpu lsblk lspci lsusb lsmod lsns findmnt getent locale
- printenv which whereis type hash basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum shasum md5 strings od hexdump hd jq gron htmlq xmllint
+ printenv which whereis type hash basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum shasum md5 strings od hexdump hd jq gron htmlq
  column look sleep seq yes factor numfmt expr bc dc cal tsort ptx shuf egrep fgrep grep zgrep zcat zless zmore bzcat xzcat zstdcat base32 tree-sitter man info apropos whatis help tldr cloc tokei scc
  dig nslookup host ping ping6 traceroute tracepath mtr whois getconf ulimit umask times jobs fg bg wait echo break continue return exit shift set shopt local export declare typeset readonly unset let read getopts caller
  pushd popd dirs cd compgen complete bind fc history disown mapfile readarray enable logout suspend lsattr getfacl getfattr getcap namei size nm objdump readelf ldd otool vercmp sw_vers system_profiler hwinfo inxi neofetch uuidgen mktemp tput clear reset stty tty lsb_release mountpoint ipcs lslocks lsmem blkid locate plocate mdfind sar pmap ldconfig-p ss ag ack bat batcat exa eza lsd delta difft hyperfine-version git-lfs-ls pbpaste xclip-o printf`)
@@ -30,7 +30,8 @@ var withOptions = map[string]struct {
 	"btop":       {},
 	"yq":         {bad: "-i --inplace -s --split-exp"},
 	"file":       {bad: "-C --compile"},
-	"ip":         {},
+	"ip":         {bad: "-b -batch -force"},
+	"xmllint":    {bad: "-o --output"},
 	"sysctl":     {bad: "-w --write -p --load --system"},
 	"pip-audit":  {bad: "--fix"},
 	"shellcheck": {},
@@ -43,10 +44,19 @@ var withOptions = map[string]struct {
 
 func plainReader(w *walker, c call) ruling {
 	switch name := base(c.args[0].s); name {
+	case "test", "[", "read", "unset", "let":
+		for _, a := range c.args[1:] {
+			if !a.dyn {
+				w.evaluated(a.s)
+			}
+		}
 	case "grep", "egrep", "fgrep", "zgrep":
 		return readOnly(name + " searches text")
 	case "printf":
 		if len(c.args) > 1 && c.args[1].s == "-v" {
+			if len(c.args) > 2 && !c.args[2].dyn {
+				w.evaluated(c.args[2].s)
+			}
 			return readOnly("sets a variable")
 		}
 	case "export", "declare", "typeset", "readonly", "local":
@@ -66,7 +76,7 @@ func plainReader(w *walker, c call) ruling {
 	case "reset":
 		return readOnly("resets the terminal")
 	case "man":
-		if hasFlag(c.args, "-P", "--pager", "-H", "--html") {
+		if hasFlag(c.args, "-P", "--pager", "-H", "--html") || short(c.args, 'H') || short(c.args, 'P') {
 			return ruling{effect: Opaque, rule: "read.pager", why: "runs a pager of its own"}
 		}
 	case "bat", "batcat", "delta":
@@ -99,6 +109,10 @@ func optionReader(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	o := withOptions[name]
 	for _, a := range c.args[1:] {
+		if (name == "less" || name == "more") && strings.HasPrefix(a.s, "+") && strings.ContainsAny(a.s, "!|") {
+			w.text(strings.TrimLeft(a.s, "+!|"), w.depth+1)
+			return ruling{effect: Opaque, rule: "read.command", why: name + " runs a command"}
+		}
 		if a.s == "--" {
 			break
 		}
@@ -196,7 +210,9 @@ func sed(w *walker, c call) ruling {
 			files = append(files, c.args[i])
 		}
 	}
-	switch runs, writes := sedScript(script); {
+	runs, writes := sedScript(script, false)
+	runs2, writes2 := sedScript(script, true) // an address is read both ways: seds differ
+	switch runs, writes = runs || runs2, writes || writes2; {
 	case runs:
 		return ruling{effect: Opaque, rule: "sed.exec", why: "its script runs a command"}
 	case inPlace:
@@ -207,8 +223,16 @@ func sed(w *walker, c call) ruling {
 	return readOnly("only prints")
 }
 
-// sedScript looks for e and w: as commands and as flags of s.
-func sedScript(s string) (runs, writes bool) {
+// sedScript looks for e and w: as commands and as flags of s. A delimiter inside
+// of brackets ends nothing where brackets says so.
+func sedScript(s string, brackets bool) (runs, writes bool) {
+	in := false
+	inside := func(c byte) bool {
+		if brackets {
+			in = c == '[' || in && c != ']'
+		}
+		return in
+	}
 	if strings.IndexByte(s, 0) >= 0 {
 		return true, true // a script file: unseen
 	}
@@ -220,8 +244,9 @@ func sedScript(s string) (runs, writes bool) {
 				i++
 				d = s[i]
 			}
-			for i++; i < len(s) && s[i] != d; i++ {
-				if s[i] == '\\' {
+			in = false
+			for i++; i < len(s) && (inside(s[i]) || s[i] != d); i++ {
+				if s[i] == '\\' && !in {
 					i++
 				}
 			}
@@ -230,9 +255,13 @@ func sedScript(s string) (runs, writes bool) {
 				return
 			}
 			d := s[i+1]
+			in = false
 			for n, j := 0, i+2; ; j++ {
 				if j >= len(s) {
 					return
+				}
+				if n == 0 && inside(s[j]) {
+					continue
 				}
 				if s[j] == '\\' {
 					j++
@@ -290,6 +319,9 @@ func awk(w *walker, c call) ruling {
 		return ruling{effect: Opaque, rule: "awk.system", why: "its program runs commands"}
 	}
 	code := stripStrings(prog.s)
+	if i := strings.IndexByte(code, '@'); i >= 0 {
+		return ruling{effect: Opaque, rule: "awk.indirect", why: "its program loads code or calls what it computes"}
+	}
 	if strings.Contains(code, "|") && (strings.Contains(strings.ReplaceAll(code, "||", ""), "|")) {
 		return ruling{effect: Opaque, rule: "awk.pipe", why: "its program runs commands"}
 	}
@@ -347,12 +379,16 @@ func (w *walker) find(c call) stream {
 				continue
 			}
 			var inner []word
+			placed := false
 			for i++; i < len(c.args) && c.args[i].s != ";" && c.args[i].s != "+"; i++ {
 				v := c.args[i]
 				if strings.Contains(v.s, "{}") {
-					v.dyn = true
+					v.dyn, placed = true, true
 				}
 				inner = append(inner, v)
+			}
+			if name := base(c.args[0].s); !placed && name[0] == 'f' && name[1] == 'd' { // fd puts what it finds at the end
+				inner = append(inner, word{s: "{}", dyn: true})
 			}
 			w.wraps = append(w.wraps, "find "+a)
 			w.exec(call{args: inner, env: c.env})

@@ -211,6 +211,15 @@ func (w *walker) terminal(name string, c call) stream {
 				return stream{kind: unknown}
 			case name == "screen" && hasFlag(c.args, "-dm", "-d", "-dmS", "-X"):
 				w.wraps = append(w.wraps, "screen")
+				for j, x := range rest {
+					if x.s == "stuff" {
+						w.record(c, Opaque, "terminal.type", "types into another terminal")
+						for _, t := range rest[j+1:] {
+							w.nested(ansiC(t.s), stream{})
+						}
+						return stream{kind: unknown}
+					}
+				}
 				w.note(Mutate, "terminal.new", "starts a command in another terminal")
 				if len(rest) > 0 {
 					return w.exec(call{args: rest, in: stream{kind: unknown}})

@@ -336,6 +336,7 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 		for _, a := range c.Args {
 			w.assign(a)
 			w.hijacked(a)
+			w.quoted(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
 		return stream{kind: known}
@@ -433,6 +434,8 @@ func (w *walker) hidden(n syntax.Node) {
 		case *syntax.ProcSubst:
 			w.subst(n.Stmts)
 			return false
+		case *syntax.SglQuoted:
+			w.evaluated(n.Value)
 		}
 		return true
 	})

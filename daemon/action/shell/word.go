@@ -156,6 +156,7 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 		case *syntax.ParamExp:
 			if p.Exp != nil || p.Index != nil || p.Slice != nil || p.Repl != nil || p.NestedParam != nil {
 				w.hidden(p)
+				w.prompted(p)
 			}
 			if s, ok := w.param(p); ok {
 				if !quoted {

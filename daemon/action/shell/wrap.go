@@ -136,6 +136,11 @@ func (w *walker) unwrap(c call) stream {
 		}
 		switch {
 		case shells[name]:
+			for _, e := range c.env {
+				if hijack(e) {
+					w.note(Opaque, "env.hijack", "changes what runs by "+e[:strings.IndexByte(e, '=')])
+				}
+			}
 			return w.shellCmd(name, c)
 		case name == "eval":
 			return w.eval(c)
