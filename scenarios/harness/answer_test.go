@@ -12,8 +12,8 @@ import (
 	"gettier.dev/gettierd/sensors/spec"
 )
 
-// blind is GTR-016 with a sensor whose program is not here.
-func blind(t *testing.T) *scenarios.Scenario {
+// sightless is GTR-016 with a sensor whose program is not here.
+func sightless(t *testing.T) *scenarios.Scenario {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "gtr016"))); err != nil {
@@ -45,7 +45,7 @@ func blind(t *testing.T) *scenarios.Scenario {
 // the answer's doing.
 func TestHolds(t *testing.T) {
 	daemon := daemonPath(t)
-	s := blind(t)
+	s := sightless(t)
 	for name, c := range map[string]struct {
 		o             Options
 		score         Score
