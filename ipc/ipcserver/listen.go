@@ -17,8 +17,8 @@ const maxSocketPath = 103
 // ErrRunning: another daemon answers on the socket.
 var ErrRunning = errors.New("a gettierd already listens there")
 
-// Listen makes the socket: its directory ours and 0700, reached without links
-// that others could turn, the socket 0600. A socket that a dead daemon left is
+// Listen makes the socket: its directory ours, reached without links that others
+// could turn, 0700 where it is new, the socket 0600. A socket that a dead daemon left is
 // replaced, one that answers is ErrRunning. The caller already holds the
 // ledger's lock, so two starting daemons do not race here.
 func Listen(path string) (net.Listener, error) {
@@ -49,8 +49,8 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// ownDir checks that dir is a directory of ours, tightens it to 0700, and that
-// no directory above can be swapped by another user.
+// ownDir checks that dir is a directory of ours, tightens it where it is only
+// for the socket, and that no directory above can be swapped by another user.
 func ownDir(dir string) error {
 	me := uint32(os.Geteuid())
 	fi, err := os.Lstat(dir)
@@ -61,10 +61,8 @@ func ownDir(dir string) error {
 	if !fi.IsDir() || !ok || st.Uid != me {
 		return fmt.Errorf("check socket directory: %s must be a directory of uid %d, not a link", dir, me)
 	}
-	if fi.Mode().Perm()&0o077 != 0 {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return fmt.Errorf("tighten socket directory: %w", err)
-		}
+	if err := tighten(dir, fi.Mode()); err != nil {
+		return err
 	}
 	real, err := filepath.EvalSymlinks(filepath.Dir(dir))
 	if err != nil {
@@ -89,6 +87,30 @@ func ownDir(dir string) error {
 			return nil
 		}
 	}
+}
+
+// tighten makes a directory that is there for the socket alone 0700. One that
+// holds other things keeps its mode, since others may need to pass through it
+// and the socket is 0600 anyway; one that others may write to, such as the
+// system's for temporary files, is no place for a socket.
+func tighten(dir string, mode fs.FileMode) error {
+	switch {
+	case mode.Perm()&0o077 == 0:
+		return nil
+	case mode.Perm()&0o022 != 0:
+		return fmt.Errorf("check socket directory: others may write to %s: choose a directory of your own with --socket", dir)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("check socket directory: %w", err)
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("tighten socket directory: %w", err)
+	}
+	return nil
 }
 
 // removeStale unlinks a socket that nobody answers on.

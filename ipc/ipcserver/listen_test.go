@@ -62,6 +62,31 @@ func TestListen(t *testing.T) {
 			t.Error("a file was replaced")
 		}
 	})
+	t.Run("others' modes are kept", func(t *testing.T) {
+		path := ipctest.Socket(t)
+		dir := filepath.Dir(path)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "theirs"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for mode, refused := range map[os.FileMode]bool{0o755: false, 0o777 | os.ModeSticky: true, 0o770: true} {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			l, err := ipcserver.Listen(path)
+			if (err != nil) != refused {
+				t.Errorf("mode %v: %v", mode, err)
+			}
+			if l != nil {
+				l.Close()
+			}
+			if fi, err := os.Stat(dir); err != nil || fi.Mode()&^os.ModeDir != mode {
+				t.Errorf("mode %v was changed: %v %v", mode, fi.Mode(), err)
+			}
+		}
+	})
 	t.Run("link as directory", func(t *testing.T) {
 		path := ipctest.Socket(t)
 		if err := os.Symlink(t.TempDir(), filepath.Dir(path)); err != nil {
