@@ -264,7 +264,7 @@ func turnSettings(c *config.Config) turn.Settings {
 func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 	out := proxy.Settings{
 		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Upstreams: map[string]proxy.Upstream{},
-		Default: map[wire.Format]string{wire.Chat: c.DefaultUpstream.OpenAI, wire.Messages: c.DefaultUpstream.Anthropic},
+		Default: map[wire.Format]string{wire.Chat: c.DefaultUpstream.OpenAI, wire.Responses: c.DefaultUpstream.OpenAI, wire.Messages: c.DefaultUpstream.Anthropic},
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		u := c.Upstreams[name]
@@ -302,7 +302,7 @@ func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 			return out, fmt.Errorf("--upstream %q: want http://HOST[:PORT] or https://HOST", s.d.o.Upstream)
 		}
 		out.Upstreams[cliUpstream] = proxy.Upstream{Name: cliUpstream, Base: base, Format: "any", Trusted: base.Scheme == "https" || config.Loopback(base.Hostname())}
-		out.Default = map[wire.Format]string{wire.Chat: cliUpstream, wire.Messages: cliUpstream}
+		out.Default = map[wire.Format]string{wire.Chat: cliUpstream, wire.Responses: cliUpstream, wire.Messages: cliUpstream}
 	}
 	for _, p := range c.Projects {
 		out.Projects = append(out.Projects, proxy.Project{Name: p.Name, Root: p.Root})

@@ -29,6 +29,7 @@ import (
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy/anthropic"
 	"gettier.dev/gettierd/daemon/proxy/openai"
+	"gettier.dev/gettierd/daemon/proxy/responses"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
@@ -247,6 +248,8 @@ func gatedFormat(method, path string) wire.Adapter {
 		return openaiapi.Adapter{}
 	case ends("v1", "messages"), len(parts) == 1 && parts[0] == "messages":
 		return anthropicapi.Adapter{}
+	case ends("responses"):
+		return responsesapi.Adapter{}
 	}
 	return nil
 }
@@ -340,6 +343,9 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 func formatOf(path string) wire.Format {
 	if strings.Contains(path, "/messages") {
 		return wire.Messages
+	}
+	if strings.Contains(path, "/responses") {
+		return wire.Responses
 	}
 	return wire.Chat
 }

@@ -189,6 +189,9 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 		return out
 	default:
 		it := t.find(&ev)
+		if it == nil && (ev.index >= 0 || ev.itemID != "") {
+			return nil // of no item: its index may be another's here
+		}
 		if it == nil {
 			break
 		}
@@ -290,7 +293,7 @@ func (s *stream) output() []byte {
 	slices.SortStableFunc(order, func(a, b *sentItem) int { return a.index - b.index })
 	var out []byte
 	for _, si := range order {
-		if !si.done {
+		if !si.done || si.raw == nil {
 			continue
 		}
 		if len(out) > 0 {
@@ -307,7 +310,12 @@ func (s *stream) CloseOpen() []byte { return s.closeOthers(nil) }
 // closeItem ends one item with what the client has of it.
 func (s *stream) closeItem(si *sentItem) []byte {
 	si.done, s.out.ours = true, true
-	if si.class != classMessage {
+	switch si.class {
+	case classMessage:
+	case classCall: // half a call is none: its end would make the client act on it
+		si.raw = nil
+		return nil
+	default:
 		return s.itemEvent(nil, "response.output_item.done", si)
 	}
 	var out, content []byte

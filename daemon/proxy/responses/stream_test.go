@@ -461,6 +461,18 @@ func TestOpenMessageIsClosed(t *testing.T) {
 	}
 }
 
+// Half a call that has left is never ended: the client would act on it.
+func TestHalfACallStaysHalf(t *testing.T) {
+	half := answering("resp_1").ev("response.output_item.added", `"output_index":0,"item":{"type":"function_call","call_id":"a","name":"n","arguments":""}`)
+	pieces, s := wiretest.Pieces(t, Adapter{}, []byte(half.String()))
+	for _, p := range pieces {
+		s.Sent(p)
+	}
+	if out := string(s.Finish("no")); strings.Contains(out, "function_call") || !strings.Contains(out, "response.completed") {
+		t.Error(out)
+	}
+}
+
 func TestEarlyStart(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		c := newSDK(t)
@@ -537,7 +549,7 @@ func TestFinishAndNote(t *testing.T) {
 }
 
 func FuzzStream(f *testing.F) {
-	f.Add([]byte(full), 7)
+	f.Add([]byte(answering("r").think("t", "x").call("a", "n", "{", "}").String()), 7)
 	f.Add([]byte(answering("r").sayOpen("m", "a").String()), 1)
 	f.Add([]byte(answering("r").done(thought).done(called("a", "n", "{}")).end(1, 0, 1)+"data: [DONE]\n\n"), 1)
 	f.Fuzz(func(t *testing.T, b []byte, step int) {
@@ -571,7 +583,9 @@ func FuzzStream(f *testing.F) {
 			return
 		}
 		check := Adapter{}.NewStream()
-		if _, err := check.Feed(out); err != nil || !check.Done() {
+		if _, err := check.Feed(out); err != nil && strings.Contains(err.Error(), "ended inside a call") {
+			return // half a call had left, which is never released
+		} else if err != nil || !check.Done() {
 			t.Fatalf("what was carried on cannot be read: %v\n%q", err, out)
 		}
 	})
