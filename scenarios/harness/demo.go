@@ -22,6 +22,10 @@ type DemoOptions struct {
 	// Clean strips control sequences from what models and sensors said; nil = as
 	// it is, for output that meets no terminal.
 	Clean func(string) string
+	// Screen shows a person the private daemon behind socket until they leave it or
+	// ctx ends; nil = nobody is there. The demo then goes on with a run in which
+	// nothing can be measured, so that the person is asked.
+	Screen func(ctx context.Context, socket string) error
 }
 
 // Demo runs one scenario without the gate and with it, prints every stage as it
@@ -74,6 +78,11 @@ func Demo(ctx context.Context, o DemoOptions) ([]Result, error) {
 	for _, r := range rows {
 		say("%s", o.Clean(r.Line()))
 	}
+	if o.Screen != nil {
+		if err := asked(ctx, o, say); err != nil {
+			return rows, err
+		}
+	}
 	say("")
 	say("To put your own agent behind the gate: gettier up, gettier project add DIR, and in the agent's environment")
 	say("  OPENAI_BASE_URL=http://127.0.0.1:11435/v1   or   ANTHROPIC_BASE_URL=http://127.0.0.1:11435")
@@ -84,6 +93,63 @@ func Demo(ctx context.Context, o DemoOptions) ([]Result, error) {
 	}
 	return rows, nil
 }
+
+// asked runs the scenario once more without its sensors' programs, and lets the
+// person at the screen answer the hold that follows.
+func asked(ctx context.Context, o DemoOptions, say func(string, ...any)) error {
+	say("")
+	say("Now the same ticket on a machine where nothing can measure the premise. You will be asked:")
+	for _, r := range o.Scenario.Truth.Readings {
+		say("  true here: %s %s = %s", r.Sensor, r.Key, r.Trap)
+	}
+	say("Answer in the screen that opens (r corrects, c confirms, w waives), then leave it with q.")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		r   Result
+		err error
+	}
+	sockets, done := make(chan string, 1), make(chan result, 1) // one each
+	left := make(chan struct{})
+	go func() {
+		r, err := Run(ctx, Options{
+			Scenario: o.Scenario, Arm: Gated, Gettier: o.Gettier, Daemon: o.Daemon, Format: o.Format, Stream: true,
+			Answers: Someone, Blind: true, Screen: func(socket string) { sockets <- socket }, Linger: left,
+		})
+		done <- result{r, err}
+	}()
+	select {
+	case socket := <-sockets:
+		// The screen goes when the person leaves it; the daemon goes with the run.
+		err := o.Screen(ctx, socket)
+		close(left)
+		if err != nil && ctx.Err() == nil {
+			cancel()
+			<-done
+			return err
+		}
+	case r := <-done:
+		return r.err
+	}
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return r.err
+		}
+		say("")
+		say("  %s", r.r.Detail())
+		say("%s", o.Clean(r.r.Line()))
+	case <-time.After(leaveTime):
+		say("")
+		say("The hold stayed open; nothing was changed.")
+		cancel()
+		<-done
+	}
+	return nil
+}
+
+// leaveTime is what a run may still take after its person left the screen.
+const leaveTime = 10 * time.Second
 
 // runnable picks the first embedded scenario whose programs are here, and says
 // which were passed over and why.

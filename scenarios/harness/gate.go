@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,11 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 	if err := os.WriteFile(conf, configText(name, st.project, o.settings()), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
+	if o.Blind {
+		if err := takePrograms(st.s.SensorsFile(st.project)); err != nil {
+			return nil, err
+		}
+	}
 	approved, err := sensors.ApproveAll(state, st.s.SensorsFile(st.project), "project/"+name, st.project)
 	if err != nil {
 		return nil, fmt.Errorf("approve the scenario's sensors: %w", err)
@@ -58,7 +64,7 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 		argv: []string{o.Daemon, "--config", conf, "--state", state, "--socket", socket, "--proxy-port", "0", "--upstream", upstream},
 		stop: scenarios.Stop{Signal: "TERM", Grace: 5 * time.Second}}
 	d := &daemon{watched: make(chan struct{})}
-	if o.Answers != None {
+	if o.Answers == Truth || o.Answers == Waive {
 		reg, err := st.registry()
 		if err != nil {
 			return nil, err
@@ -94,6 +100,9 @@ func (st *stage) startDaemon(ctx context.Context, o *Options, upstream string) (
 		return nil, ctx.Err()
 	}
 	st.note("gate", "gettierd serves on %s", d.proxy)
+	if o.Screen != nil {
+		o.Screen(socket)
+	}
 	return d, nil
 }
 
@@ -132,13 +141,32 @@ func (st *stage) serve(ctx context.Context, c command, d *daemon) error {
 // the answer at once instead of after the usual wait.
 func (o *Options) settings() map[string]string {
 	more := maps.Clone(o.Config)
-	if o.Answers == None && more["gate.client_wait"] == "" {
+	wait := map[Answers]string{None: "0s", Someone: personTime.String()}[o.Answers]
+	if wait != "" && more["gate.client_wait"] == "" {
 		if more == nil {
 			more = map[string]string{}
 		}
-		more["gate.client_wait"] = "0s"
+		more["gate.client_wait"] = wait
 	}
 	return more
+}
+
+// personTime is how long a run waits for a person at a screen.
+const personTime = 30 * time.Minute
+
+// command is a sensor's line that says what it runs.
+var commandLine = regexp.MustCompile(`(?m)^(\s*command:).*$`)
+
+// takePrograms rewrites a registry so that none of its programs is there.
+func takePrograms(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read registry: %w", err)
+	}
+	if err := os.WriteFile(path, commandLine.ReplaceAll(b, []byte("$1 [not-installed-here]")), 0o600); err != nil {
+		return fmt.Errorf("write registry: %w", err)
+	}
+	return nil
 }
 
 // configText is the private daemon's gettierd.yaml.

@@ -39,6 +39,8 @@ const (
 	Truth Answers = "truth" // what is true in this run
 	Waive Answers = "waive" // it does not matter
 	None  Answers = "none"  // nobody is there: a hold ends its turn
+	// Someone is a person at a screen on the private daemon (Options.Screen).
+	Someone Answers = "person"
 )
 
 // Options shape one run.
@@ -52,9 +54,18 @@ type Options struct {
 	Seed     uint64
 	Format   Format // default Chat
 	Stream   bool
-	Answers  Answers           // who answers holds, and how; default Truth
-	NoTools  bool              // a tool-less chat: commands come as text and are not carried out
-	Config   map[string]string // extra configuration lines for the private daemon, dotted key → YAML value
+	Answers  Answers // who answers holds, and how; default Truth
+	// Blind takes the sensors' programs away: nothing can be measured, so what the
+	// plan rests on has to be asked.
+	Blind bool
+	// Screen is told the private daemon's socket as soon as it serves, with Answers
+	// Someone: a person may then answer there.
+	Screen func(socket string)
+	// Linger keeps the private daemon until it is closed, so that the person can
+	// look around; nil = it ends with the run.
+	Linger  <-chan struct{}
+	NoTools bool              // a tool-less chat: commands come as text and are not carried out
+	Config  map[string]string // extra configuration lines for the private daemon, dotted key → YAML value
 	// Keep leaves the run's directory for a look.
 	Keep bool
 	// Watch is told of stages as they happen; nil = nobody looks.

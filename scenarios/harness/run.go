@@ -73,7 +73,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("unknown arm %q: want gated or ungated", o.Arm)
 	case o.Format != Chat && o.Format != Messages:
 		return fmt.Errorf("unknown format %q: want chat or messages", o.Format)
-	case o.Answers != Truth && o.Answers != Waive && o.Answers != None:
+	case o.Answers != Truth && o.Answers != Waive && o.Answers != None && (o.Answers != Someone || o.Screen == nil):
 		return fmt.Errorf("unknown answers %q: want truth, waive or none", o.Answers)
 	case o.Gettier == "":
 		return errors.New("run a scenario: the path of gettier is needed")
@@ -159,6 +159,12 @@ func (o *Options) run(ctx context.Context, r *Result) (err error) {
 		return fmt.Errorf("probe: %s", strings.TrimSpace(out))
 	}
 	r.Score = score(r.Reason, r.Accept, r.Probe)
+	if o.Linger != nil {
+		select {
+		case <-o.Linger:
+		case <-ctx.Done():
+		}
+	}
 	return ctx.Err()
 }
 
@@ -201,7 +207,11 @@ func (u *upstream) close() {
 // agent runs the agent loop in the project directory and returns how many
 // requests it made and, when it gave up, why.
 func (st *stage) agent(ctx context.Context, o *Options, base string) (requests int, failed string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, o.Scenario.Timeouts.Run)
+	limit := o.Scenario.Timeouts.Run
+	if o.Answers == Someone {
+		limit += personTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	argv := []string{o.Gettier, "scenarios", "agent", "--base-url", base, "--format", string(o.Format), "--model", "scripted-" + o.Policy}
 	if o.Stream {
@@ -231,7 +241,7 @@ func (st *stage) agent(ctx context.Context, o *Options, base string) (requests i
 	code, err := p.wait(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return requests, "", fmt.Errorf("the agent took longer than %s", o.Scenario.Timeouts.Run)
+		return requests, "", fmt.Errorf("the agent took longer than %s", limit)
 	case err != nil:
 		return requests, "", err
 	case code > 1 || code == 1 && failed == "":

@@ -11,10 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/scenarios"
 	"gettier.dev/gettierd/scenarios/fixture"
 	"gettier.dev/gettierd/scenarios/harness"
 	"gettier.dev/gettierd/scenarios/model"
+	"gettier.dev/gettierd/tui"
 	"gettier.dev/gettierd/tui/clean"
 )
 
@@ -442,7 +444,8 @@ func (a *app) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "see a wrong belief caught: real programs, a scripted model, no key",
 		Long: "Runs one scenario twice, without the gate and with it, in a directory and with a daemon of its\n" +
-			"own, and prints every stage as it happens.",
+			"own, and prints every stage as it happens. On a terminal it then opens the screens on a third run,\n" +
+			"in which nothing can be measured, and lets you answer the hold.",
 		Example: "  gettier demo --no-tui --scenario GTR-008",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -462,8 +465,20 @@ func (a *app) demoCommand() *cobra.Command {
 			if o.Daemon, err = findDaemon(cmd.Context(), a.err); err != nil {
 				return err
 			}
-			if a.json {
+			in, _ := a.in.(*os.File)
+			out, _ := a.out.(*os.File)
+			switch {
+			case a.json:
 				o.Out = io.Discard
+			case !noTUI && tui.Usable(in, out, a.env) == nil:
+				o.Screen = func(ctx context.Context, socket string) error {
+					c := ipc.New(socket, "tui")
+					defer c.Close()
+					return tui.Run(ctx, tui.Options{
+						Client: c, Input: in, Output: out, Env: a.env, Focus: tui.Focus{Turn: tui.Next, Hold: tui.Next},
+						Footer: "demo: the model is a script. Answer the hold, then q",
+					})
+				}
 			}
 			rows, err := harness.Demo(cmd.Context(), o)
 			if a.json {
@@ -478,7 +493,7 @@ func (a *app) demoCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&noTUI, "no-tui", false, "print lines; this version always does")
+	cmd.Flags().BoolVar(&noTUI, "no-tui", false, "print lines only, ask nothing")
 	cmd.Flags().StringVar(&id, "scenario", "", "which one (default: the first that can run here)")
 	cmd.Flags().StringVar(&format, "format", "chat", "what the agent speaks: chat or messages")
 	return cmd

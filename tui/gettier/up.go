@@ -19,6 +19,8 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/tui"
+	"gettier.dev/gettierd/tui/theme"
 )
 
 const (
@@ -35,6 +37,7 @@ type upFlags struct {
 	config   string
 	upstream string
 	port     int
+	noTUI    bool
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -42,7 +45,8 @@ func (a *app) upCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "start gettierd if it does not run",
-		Long: "Starts the gettierd that lies beside gettier, in the background, and says where it listens.\n" +
+		Long: "Starts the gettierd that lies beside gettier, in the background, says where it listens, and on a\n" +
+			"terminal opens the screens.\n" +
 			"It keeps running when the terminal closes; gettier down stops it.",
 		Example: "  gettier up\n  gettier up --upstream http://127.0.0.1:8080 --proxy-port 0",
 		Args:    cobra.NoArgs,
@@ -52,6 +56,7 @@ func (a *app) upCommand() *cobra.Command {
 	fl.StringVar(&f.config, "config", "", "configuration file for gettierd")
 	fl.StringVar(&f.upstream, "upstream", "", "default upstream for gettierd")
 	fl.IntVar(&f.port, "proxy-port", 0, "proxy port for gettierd; 0 takes any free one")
+	fl.BoolVar(&f.noTUI, "no-tui", false, "only start it, open no screen")
 	return cmd
 }
 
@@ -77,9 +82,11 @@ func (a *app) up(cmd *cobra.Command, f upFlags) error {
 			if cmd.InheritedFlags().Lookup(f.Name) != nil {
 				return
 			}
-			p.line("--%s changes nothing for it; gettier down first", f.Name)
+			if f.Name != "no-tui" {
+				p.line("--%s changes nothing for it; gettier down first", f.Name)
+			}
 		})
-		return nil
+		return a.upScreen(cmd, f, s.PID)
 	case !errors.As(err, &gone):
 		return err
 	}
@@ -109,7 +116,21 @@ func (a *app) up(cmd *cobra.Command, f upFlags) error {
 	p.line("gettierd runs (pid %d), proxy http://%s", pid, r.Proxy)
 	p.line("  agents:  OPENAI_BASE_URL=http://%s/v1  ANTHROPIC_BASE_URL=http://%s", r.Proxy, r.Proxy)
 	p.line("  log:     %s", log)
-	p.line("gettierd keeps running. Stop: gettier down")
+	return a.upScreen(cmd, f, pid)
+}
+
+// upScreen opens the screens on a terminal, and says in any case that the daemon
+// stays when they go.
+func (a *app) upScreen(cmd *cobra.Command, f upFlags, pid int) error {
+	in, _ := a.in.(*os.File)
+	out, _ := a.out.(*os.File)
+	if !f.noTUI && tui.Usable(in, out, a.env) == nil {
+		auto := string(theme.Auto)
+		if err := a.runScreen(&auto)(cmd, nil); err != nil {
+			return err
+		}
+	}
+	newPrinter(a.out).line("gettierd keeps running (pid %d). Stop: gettier down", pid)
 	return nil
 }
 
