@@ -120,10 +120,10 @@ func TestE2EReadme(t *testing.T) {
 			}
 			return ended.MatchString(s)
 		})
-		// `turns last` finds no turn on this fresh ledger and says so; the rest works.
+		// `turns last` finds no turn on this fresh ledger and says so (exit 2); the rest works.
 		want := "0"
 		if cmd == "gettier turns last" {
-			want = "1"
+			want = "2"
 		}
 		if got := ended.FindStringSubmatch(s)[1]; got != want {
 			t.Errorf("%s: exit %s, want %s\n%s", cmd, got, want, s)
