@@ -35,6 +35,7 @@ type relay struct {
 	first wire.Stream // the stream whose pieces may have left
 	cur   wire.Stream
 	ours  bool // something of ours stands between the pieces
+	id    string
 	start func(early bool)
 	// What the upstream said of the answer that is being sent.
 	status int
@@ -43,7 +44,7 @@ type relay struct {
 
 // newRelay makes the client's side of one request.
 func newRelay(e *Engine, q *Request, t *live, out Sink) *relay {
-	r := &relay{out: out, status: http.StatusOK, head: http.Header{"Content-Type": {"text/event-stream"}}}
+	r := &relay{out: out, id: t.id, status: http.StatusOK, head: http.Header{"Content-Type": {"text/event-stream"}}}
 	r.start = func(early bool) {
 		h := Headers{Turn: t.id, Hold: t.look().hold, Rung: -1} // all that is certain, and safe to read, before the decision
 		if !early {
@@ -73,6 +74,17 @@ func (r *relay) open(a wire.Adapter, model, id string) error {
 	return r.out.Write(b)
 }
 
+// beat is a sign of life between the blocks of a stream.
+func (r *relay) beat(a wire.Adapter) error {
+	if err := r.insert(r.first.CloseOpen()); err != nil {
+		return err
+	}
+	if w, ok := r.first.(wire.Waiter); ok {
+		return r.insert(w.KeepAlive())
+	}
+	return r.raw(a.KeepAlive(true))
+}
+
 // alive runs f and keeps a streaming client's connection alive meanwhile. A
 // panic in f comes out here.
 func (e *Engine) alive(q *Request, rl *relay, f func()) {
@@ -97,9 +109,9 @@ func (e *Engine) alive(q *Request, rl *relay, f func()) {
 		case <-tick.C:
 			// A lost client shows on the next write and by its context.
 			if !rl.out.Started() {
-				_ = rl.open(q.Adapter, q.Wire.Model, "gettier")
-			} else if err := rl.insert(rl.first.CloseOpen()); err == nil {
-				_ = rl.raw(q.Adapter.KeepAlive(true))
+				_ = rl.open(q.Adapter, q.Wire.Model, rl.id)
+			} else {
+				_ = rl.beat(q.Adapter)
 			}
 		}
 	}
@@ -180,27 +192,54 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 		rl.first, rl.ours = st, false
 	}
 	gated := len(q.Wire.Tools) > 0 || t.notes != ""
-	var held []wire.Piece
-	size := 0
+	var held, lead []wire.Piece // lead: thinking that goes where the next item goes
+	size, sent := 0, e.Now()
 	buf := make([]byte, 32<<10)
 	for {
 		n, rerr := resp.Body.Read(buf)
 		if n > 0 {
 			pieces, err := st.Feed(buf[:n])
 			for _, p := range pieces {
-				if p.Kind == wire.PieceCall || (p.Kind == wire.PieceFinish && gated) {
-					held = append(held, p)
-				} else if len(held) > 0 && p.Kind != wire.PiecePing {
-					held = append(held, p)
-				} else if serr := rl.send(p); serr != nil {
+				switch {
+				case p.Kind == wire.PiecePing:
+					serr := error(nil)
+					if _, ok := rl.first.(wire.Waiter); ok && len(held)+len(lead) > 0 {
+						serr = rl.beat(q.Adapter) // its number would be ahead of those that wait
+					} else {
+						serr = rl.send(p)
+					}
+					if serr != nil {
+						return ruling{}, e.clientGone(t, st, serr)
+					}
+					sent = e.Now()
+					continue
+				case len(held) > 0, p.Kind == wire.PieceCall, p.Kind == wire.PieceFinish && gated:
+					held, lead = append(append(held, lead...), p), nil
+				case p.Kind == wire.PieceLead:
+					lead = append(lead, p)
+				default:
+					if p.Kind == wire.PieceError {
+						lead = nil
+					}
+					for _, p := range append(lead, p) {
+						if serr := rl.send(p); serr != nil {
+							return ruling{}, e.clientGone(t, st, serr)
+						}
+					}
+					lead, size, sent = nil, 0, e.Now()
+					continue
+				}
+				if size += len(p.Raw); size > maxAnswer {
+					err = fmt.Errorf("%w: tool calls of more than %d bytes", wire.ErrUnreadable, maxAnswer)
+					break
+				}
+			}
+			// Long arguments and long thought are silence to the client.
+			if now := e.Now(); err == nil && now.Sub(sent) >= e.Settings().KeepAlive && rl.out.Started() {
+				if serr := rl.beat(q.Adapter); serr != nil {
 					return ruling{}, e.clientGone(t, st, serr)
 				}
-				if len(held) > 0 {
-					if size += len(p.Raw); size > maxAnswer {
-						err = fmt.Errorf("%w: tool calls of more than %d bytes", wire.ErrUnreadable, maxAnswer)
-						break
-					}
-				}
+				sent = now
 			}
 			if err != nil {
 				t.usageClient = t.usageClient.Add(st.Answer().Usage)
@@ -226,6 +265,7 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 	var rule ruling
 	var err error
 	e.alive(q, rl, func() { rule, err = e.rule(ctx, q, t, ans, round) })
+	rl.cur = st // an early start may have taken its place
 	if err != nil {
 		if ctx.Err() != nil {
 			return ruling{}, e.clientGone(t, st, ctx.Err())

@@ -31,15 +31,7 @@ func waiting(t *testing.T, f wire.Format, stream bool) *rig {
 		case bytes.Contains(body, []byte("confirmed by a person")):
 			text = "confirmed plan"
 		}
-		switch {
-		case !stream && f == wire.Chat:
-			return 200, "application/json", chatText(text)
-		case !stream:
-			return 200, "application/json", msgText(text)
-		case f == wire.Chat:
-			return 200, "text/event-stream", chatStream(text, "", "", "")
-		}
-		return 200, "text/event-stream", msgStream(text, "", "", "")
+		return speak(f, stream, text, "", "", "")
 	}
 	return r
 }
@@ -78,9 +70,9 @@ func (r *rig) say(id string, a lemma.AnswerKind, text string) {
 }
 
 // TestAnswerOnTheWire: a client waits; the answer that arrives carries what the
-// person said, in both formats, streamed (with keep-alives) and not.
+// person said, in all formats, streamed (with keep-alives) and not.
 func TestAnswerOnTheWire(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
+	for _, f := range formats {
 		for _, stream := range []bool{false, true} {
 			for _, tc := range []struct {
 				answer lemma.AnswerKind
@@ -94,11 +86,7 @@ func TestAnswerOnTheWire(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("%s stream=%v %s", f, stream, tc.answer), func(t *testing.T) {
 					r := waiting(t, f, stream)
-					body := chatRequest(stream, false, user(ticket))
-					if f == wire.Messages {
-						body = msgRequest(stream, false, user(ticket))
-					}
-					q := r.build(f, body)
+					q := r.build(f, ask(f, stream, false, user(ticket)))
 					out := &sink{}
 					done := make(chan error, 1)
 					go func() { done <- r.Serve(context.Background(), q, out) }()
@@ -128,20 +116,16 @@ func TestAnswerOnTheWire(t *testing.T) {
 // TestHeldActionIsReleasedAsItWas: a confirmed premise lets the withheld call
 // out, byte for byte; a corrected one has the answer made anew.
 func TestHeldActionIsReleasedAsItWas(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
+	for _, f := range formats {
 		r := waiting(t, f, true)
 		r.Attended = func() bool { return true }
 		call := `{"command":"sed -i s/1m/25m/ deploy/nginx.conf"}`
-		stream := chatStream("I will do it.", "c", "shell", call)
-		body := chatRequest(true, true, user(ticket))
-		if f == wire.Messages {
-			stream, body = msgStream("I will do it.", "c", "shell", call), msgRequest(true, true, user(ticket))
-		}
+		body := ask(f, true, true, user(ticket))
 		r.answer = func(_ int, b []byte) (int, string, string) {
 			if isDeclare(b) {
 				return declareAnswer(f, b, declared25)
 			}
-			return 200, "text/event-stream", stream
+			return speak(f, true, "I will do it.", "c", "shell", call)
 		}
 		q, out, done := r.build(f, body), &sink{}, make(chan error, 1)
 		go func() { done <- r.Serve(context.Background(), q, out) }()

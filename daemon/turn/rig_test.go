@@ -20,6 +20,7 @@ import (
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/proxy/anthropic"
 	"gettier.dev/gettierd/daemon/proxy/openai"
+	"gettier.dev/gettierd/daemon/proxy/responses"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"
@@ -199,10 +200,42 @@ func (s *sink) Write(b []byte) error {
 func (s *sink) Abort() { s.aborted = true }
 
 func adapterOf(f wire.Format) wire.Adapter {
-	if f == wire.Messages {
+	switch f {
+	case wire.Messages:
 		return anthropicapi.Adapter{}
+	case wire.Responses:
+		return responsesapi.Adapter{}
 	}
 	return openaiapi.Adapter{}
+}
+
+// formats are those that every promise of a turn holds in.
+var formats = []wire.Format{wire.Chat, wire.Messages, wire.Responses}
+
+// ask is a client's request in a format.
+func ask(f wire.Format, stream, tools bool, items ...string) string {
+	switch f {
+	case wire.Messages:
+		return msgRequest(stream, tools, items...)
+	case wire.Responses:
+		return respRequest(stream, tools, items...)
+	}
+	return chatRequest(stream, tools, items...)
+}
+
+// speak is an upstream's answer in a format: a text, a call, or both where it is
+// streamed.
+func speak(f wire.Format, stream bool, text, callID, name, args string) (int, string, string) {
+	if stream {
+		of := map[wire.Format]func(text, id, name, args string) string{wire.Chat: chatStream, wire.Messages: msgStream, wire.Responses: respStream}
+		return 200, "text/event-stream", of[f](text, callID, name, args)
+	}
+	if callID != "" {
+		of := map[wire.Format]func(id, name, args string) string{wire.Chat: chatCall, wire.Messages: msgCall, wire.Responses: respCall}
+		return 200, "application/json", of[f](callID, name, args)
+	}
+	of := map[wire.Format]func(text string) string{wire.Chat: chatText, wire.Messages: msgText, wire.Responses: respText}
+	return 200, "application/json", of[f](text)
 }
 
 // request serves one body and returns what the client saw.
@@ -221,10 +254,7 @@ func (r *rig) build(f wire.Format, body string, edit ...func(*Request)) *Request
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	path := "/v1/chat/completions"
-	if f == wire.Messages {
-		path = "/v1/messages"
-	}
+	path := map[wire.Format]string{wire.Chat: "/v1/chat/completions", wire.Messages: "/v1/messages", wire.Responses: "/v1/responses"}[f]
 	sc := Scope{Name: "project:shop", Root: "/shop", Cwd: "/shop", Evidence: "cwd of pid 1"}
 	q := &Request{
 		Wire: view, Adapter: a, Upstream: upstream{r}, CredHash: "cred",
@@ -349,14 +379,75 @@ func isDeclare(body []byte) bool { return bytes.Contains(body, []byte("Stop befo
 
 // declareAnswer answers a declare pass in its format.
 func declareAnswer(f wire.Format, body []byte, decl string) (int, string, string) {
-	forced := bytes.Contains(body, []byte(wire.DeclareTool))
-	switch {
-	case f == wire.Messages && forced:
-		return 200, "application/json", msgCall("d1", wire.DeclareTool, decl)
-	case f == wire.Messages:
-		return 200, "application/json", msgText(decl)
-	case forced:
-		return 200, "application/json", chatCall("d1", wire.DeclareTool, decl)
+	if bytes.Contains(body, []byte(wire.DeclareTool)) {
+		return speak(f, false, "", "d1", wire.DeclareTool, decl)
 	}
-	return 200, "application/json", chatText(decl)
+	return speak(f, false, decl, "", "", "")
+}
+
+const respUsage = `"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":0},"output_tokens":5,"total_tokens":15}`
+
+func respItemCall(id, name, args string) string {
+	return fmt.Sprintf(`{"type":"function_call","id":"fc_%s","call_id":%q,"name":%q,"arguments":%q,"status":"completed"}`, id, id, name, args)
+}
+
+func respItemText(id, text string) string {
+	return fmt.Sprintf(`{"type":"message","id":%q,"status":"completed","role":"assistant","content":[{"type":"output_text","text":%q,"annotations":[]}]}`, id, text)
+}
+
+func respItemThought(id string) string {
+	return fmt.Sprintf(`{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"e"}`, id)
+}
+
+func respWhole(items ...string) string {
+	return fmt.Sprintf(`{"id":"resp_1","object":"response","status":"completed","error":null,"model":"m","output":[%s],%s}`, strings.Join(items, ","), respUsage)
+}
+
+func respText(text string) string { return respWhole(respItemText("msg_1", text)) }
+
+func respCall(id, name, args string) string {
+	return respWhole(respItemThought("rs_"+id), respItemCall(id, name, args))
+}
+
+// respStream streams a text and a call, each with the reasoning that led to it.
+func respStream(text, callID, name, args string) string {
+	var b strings.Builder
+	n := 0
+	ev := func(kind, s string) {
+		fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q,\"sequence_number\":%d,%s}\n\n", kind, kind, n, s)
+		n++
+	}
+	ev("response.created", `"response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}`)
+	ev("response.in_progress", `"response":{"id":"resp_1","object":"response","status":"in_progress","model":"m","output":[]}`)
+	var items []string
+	item := func(added, done string, between func(i int)) {
+		i := len(items)
+		ev("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, i, added))
+		between(i)
+		ev("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, i, done))
+		items = append(items, done)
+	}
+	think := func(id string) { item(respItemThought(id), respItemThought(id), func(int) {}) }
+	if text != "" {
+		think("rs_text")
+		item(`{"type":"message","id":"msg_1","status":"in_progress","role":"assistant","content":[]}`, respItemText("msg_1", text), func(i int) {
+			at := fmt.Sprintf(`"item_id":"msg_1","output_index":%d,"content_index":0`, i)
+			ev("response.content_part.added", at+`,"part":{"type":"output_text","text":"","annotations":[]}`)
+			ev("response.output_text.delta", at+fmt.Sprintf(`,"delta":%q`, text))
+			ev("response.output_text.done", at+fmt.Sprintf(`,"text":%q`, text))
+			ev("response.content_part.done", at+fmt.Sprintf(`,"part":{"type":"output_text","text":%q,"annotations":[]}`, text))
+		})
+	}
+	if callID != "" {
+		think("rs_" + callID)
+		item(strings.Replace(respItemCall(callID, name, ""), "completed", "in_progress", 1), respItemCall(callID, name, args), func(i int) {
+			half := len(args) / 2
+			for _, part := range []string{args[:half], args[half:]} {
+				ev("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%s","output_index":%d,"delta":%q`, callID, i, part))
+			}
+			ev("response.function_call_arguments.done", fmt.Sprintf(`"item_id":"fc_%s","output_index":%d,"arguments":%q`, callID, i, args))
+		})
+	}
+	ev("response.completed", fmt.Sprintf(`"response":{"id":"resp_1","object":"response","status":"completed","model":"m","output":[%s],%s}`, strings.Join(items, ","), respUsage))
+	return b.String()
 }

@@ -37,12 +37,20 @@ func msgRequest(stream bool, tools bool, items ...string) string {
 	return fmt.Sprintf(`{"model":"m","max_tokens":1000,"stream":%v,"messages":[%s]%s}`, stream, strings.Join(items, ","), t)
 }
 
+func respRequest(stream bool, tools bool, items ...string) string {
+	t := ""
+	if tools {
+		t = `,"tools":[{"type":"function","name":"shell","parameters":{"type":"object"}}]`
+	}
+	return fmt.Sprintf(`{"model":"m","stream":%v,"store":false,"input":[%s]%s}`, stream, strings.Join(items, ","), t)
+}
+
 func user(s string) string { return fmt.Sprintf(`{"role":"user","content":%q}`, s) }
 
 // TestCaughtAtThePrompt: a chat without tools declares at the prompt; the answer
-// is made with the correction, in both formats, streaming and not.
+// is made with the correction, in all formats, streaming and not.
 func TestCaughtAtThePrompt(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
+	for _, f := range formats {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", f, stream), func(t *testing.T) {
 				r := newRig(t)
@@ -52,21 +60,10 @@ func TestCaughtAtThePrompt(t *testing.T) {
 						return declareAnswer(f, body, declared25)
 					case !bytes.Contains(body, []byte("→ contradicted")):
 						t.Errorf("the answer was made without the correction: %s", body)
-						fallthrough
-					case !stream && f == wire.Chat:
-						return 200, "application/json", chatText("The edge takes 1m, so raise it there.")
-					case !stream:
-						return 200, "application/json", msgText("The edge takes 1m, so raise it there.")
-					case f == wire.Chat:
-						return 200, "text/event-stream", chatStream("The edge takes 1m, so raise it there.", "", "", "")
 					}
-					return 200, "text/event-stream", msgStream("The edge takes 1m, so raise it there.", "", "", "")
+					return speak(f, stream, "The edge takes 1m, so raise it there.", "", "", "")
 				}
-				body := chatRequest(stream, false, user(ticket))
-				if f == wire.Messages {
-					body = msgRequest(stream, false, user(ticket))
-				}
-				out, err := r.request(f, body)
+				out, err := r.request(f, ask(f, stream, false, user(ticket)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +87,7 @@ func TestCaughtAtThePrompt(t *testing.T) {
 // TestCaughtAtTheAction: a withheld call is replaced by an answer made anew, and
 // the client sees one well-formed answer.
 func TestCaughtAtTheAction(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
+	for _, f := range formats {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s stream=%v", f, stream), func(t *testing.T) {
 				r := newRig(t)
@@ -100,23 +97,12 @@ func TestCaughtAtTheAction(t *testing.T) {
 					if bytes.Contains(body, []byte("→ contradicted")) {
 						args = right
 					}
-					switch {
-					case isDeclare(body):
+					if isDeclare(body) {
 						return declareAnswer(f, body, declared25)
-					case !stream && f == wire.Chat:
-						return 200, "application/json", chatCall("call1", "shell", args)
-					case !stream:
-						return 200, "application/json", msgCall("call1", "shell", args)
-					case f == wire.Chat:
-						return 200, "text/event-stream", chatStream("I will do it.", "call1", "shell", args)
 					}
-					return 200, "text/event-stream", msgStream("I will do it.", "call1", "shell", args)
+					return speak(f, stream, "I will do it.", "call1", "shell", args)
 				}
-				body := chatRequest(stream, true, user(ticket))
-				if f == wire.Messages {
-					body = msgRequest(stream, true, user(ticket))
-				}
-				out, err := r.request(f, body)
+				out, err := r.request(f, ask(f, stream, true, user(ticket)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -173,7 +159,7 @@ func readClient(t *testing.T, f wire.Format, stream bool, b []byte) *wire.Answer
 // requests of the loop; request n+1 is request n and a suffix; a restart of the
 // daemon in the middle changes nothing.
 func TestStickyThroughALoop(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
+	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
 			r := newRig(t)
 			lap := 0
@@ -185,10 +171,7 @@ func TestStickyThroughALoop(t *testing.T) {
 				if lap == 3 {
 					args = `{"command":"sed -i s/1m/25m/ nginx.conf"}`
 				}
-				if f == wire.Chat {
-					return 200, "application/json", chatCall(fmt.Sprintf("call%d", lap), "shell", args)
-				}
-				return 200, "application/json", msgCall(fmt.Sprintf("call%d", lap), "shell", args)
+				return speak(f, false, "", fmt.Sprintf("call%d", lap), "shell", args)
 			}
 			items := []string{user(ticket)}
 			var sent [][]byte
@@ -197,11 +180,7 @@ func TestStickyThroughALoop(t *testing.T) {
 					r.restart()
 				}
 				before := len(r.bodies)
-				body := chatRequest(false, true, items...)
-				if f == wire.Messages {
-					body = msgRequest(false, true, items...)
-				}
-				out, err := r.request(f, body)
+				out, err := r.request(f, ask(f, false, true, items...))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -217,11 +196,15 @@ func TestStickyThroughALoop(t *testing.T) {
 					t.Fatalf("lap %d: %s", lap, out.buf.String())
 				}
 				c := ans.Calls[0]
-				if f == wire.Chat {
+				switch f {
+				case wire.Chat:
 					items = append(items,
 						fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]}`, c.ID, c.Name, c.Args),
 						fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"done %d"}`, c.ID, lap))
-				} else {
+				case wire.Responses:
+					items = append(items, respItemThought("rs_"+c.ID), respItemCall(c.ID, c.Name, string(c.Args)),
+						fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"done %d"}`, c.ID, lap))
+				default:
 					items = append(items,
 						fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}`, c.ID, c.Name, c.Args),
 						fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":%q,"content":"done %d"}]}`, c.ID, lap))
@@ -271,10 +254,14 @@ func checkSuffix(t *testing.T, a, b []byte) {
 			t.Fatal(err)
 		}
 		var items []json.RawMessage
-		if err := json.Unmarshal(top["messages"], &items); err != nil {
+		name := "messages"
+		if top["input"] != nil {
+			name = "input"
+		}
+		if err := json.Unmarshal(top[name], &items); err != nil {
 			t.Fatal(err)
 		}
-		delete(top, "messages")
+		delete(top, name)
 		return top, items
 	}
 	ta, ia := split(a)
@@ -474,19 +461,12 @@ func TestRedirectIsRefused(t *testing.T) {
 }
 
 func TestCutStreamShows(t *testing.T) {
-	for _, f := range []wire.Format{wire.Chat, wire.Messages} {
-		whole := chatStream("some text that is cut", "", "", "")
-		if f == wire.Messages {
-			whole = msgStream("some text that is cut", "", "", "")
-		}
+	for _, f := range formats {
+		_, _, whole := speak(f, true, "some text that is cut", "", "", "")
 		for _, at := range []int{len(whole) / 2, len(whole) - 20} {
 			r := newRig(t)
 			r.answer = func(int, []byte) (int, string, string) { return 200, "text/event-stream", whole[:at] }
-			body := chatRequest(true, true, user("hello"))
-			if f == wire.Messages {
-				body = msgRequest(true, true, user("hello"))
-			}
-			out, err := r.request(f, body)
+			out, err := r.request(f, ask(f, true, true, user("hello")))
 			if err == nil {
 				t.Errorf("%s cut at %d: no error", f, at)
 			}
