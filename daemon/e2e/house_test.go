@@ -398,6 +398,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	dieWithParent(cmd.SysProcAttr)
+	cmd.WaitDelay = time.Second // what a child of its own holds open is not waited for
 	var err error
 	if p.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -227,9 +227,9 @@ func TestE2ECutAnswers(t *testing.T) {
 	if r, err := a.do(http.MethodPost, "/v1/other", "{}"); err == nil && r.err == nil {
 		t.Errorf("a path that is not gated: ended cleanly: %d %q", r.status, r.body)
 	}
-	for _, turn := range h.turns() {
-		if turn.ClosedAt == "" || turn.Error == "" || turn.Decision != lemma.DecError {
-			t.Errorf("turn %+v", turn)
+	for _, row := range h.turns() {
+		if turn := h.turn(row.ID); turn.Error == "" || turn.Decision != lemma.DecError {
+			t.Errorf("turn %+v", turn.Turn)
 		}
 	}
 	h.verified()

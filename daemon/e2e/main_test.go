@@ -120,9 +120,13 @@ func carry(client *net.TCPConn, target string) {
 	}
 	defer c.Close()
 	server := c.(halfCloser)
+	said := make(chan struct{})
 	go func() {
+		defer close(said)
 		_, _ = io.Copy(client, server) // either end may go first
 		_ = client.CloseWrite()
 	}()
-	_, _ = io.Copy(server, client)
+	if _, err := io.Copy(server, client); err != nil {
+		<-said // the daemon takes no more, but what it said arrives
+	}
 }
