@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/gate"
@@ -69,7 +70,7 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 	if err != nil {
 		return ruling{}, err
 	}
-	o, err := e.check(ctx, q, t, body, occasion{at: "action", class: class, effect: effect, action: summary})
+	o, err := e.check(ctx, q, t, body, occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls)})
 	if err != nil {
 		return ruling{}, err
 	}
@@ -223,3 +224,13 @@ func (e *Engine) actions(ctx context.Context, t *live, calls []wire.Call, acts [
 
 // stopped frames a text of ours that stands in place of an answer.
 func stopped(why string) string { return "gettier stopped this: " + why }
+
+// callsHash names the very calls of an answer, names and arguments.
+func callsHash(calls []wire.Call) string {
+	h := sha256.New()
+	for _, c := range calls {
+		fmt.Fprintf(h, "%d:%s%d:", len(c.Name), c.Name, len(c.Args))
+		h.Write(c.Args)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -20,6 +20,7 @@ type occasion struct {
 	class  lemma.Class
 	effect shell.Effect // of the actions that wait, "" at the prompt
 	action string       // the strongest of them in one line
+	calls  string       // hash of all of them, "" at the prompt
 }
 
 // outcome is what a check means for the answer.
@@ -86,6 +87,11 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 // decideOn asks the gate and carries out what it says.
 func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) (outcome, error) {
 	set := e.Settings()
+	if c.turnAnswer == "" && c.oc.calls != "" { // the same calls, asked for again after a person answered
+		if ans, ok := e.Store.Answers(scopeName(t.scope), t.conversation, turnClaim+c.oc.calls, e.Now()); ok {
+			c.turnAnswer = ans.Answer
+		}
+	}
 	d := gate.Decide(gate.In{
 		Class: c.oc.class, Effect: c.oc.effect, Modes: set.Modes, Watch: set.Watch, Attended: e.attended(q),
 		OverBudget: e.budget.over(e.Now(), set.HoldsPerHour, set.HoldsPerDay), Undeclared: c.undeclared, Answer: c.turnAnswer,

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,8 @@ type Holds interface {
 	Expire(ctx context.Context, now time.Time) error
 }
 
-// turnClaim is the claim id of an item that stands for a turn as a whole.
+// turnClaim begins the claim id of an item that stands for a turn as a whole: it
+// binds the very calls that wait, or the turn where none do.
 const turnClaim = "turn:"
 
 // askPerson opens one hold for all that a person must settle, waits as long as this
@@ -47,7 +49,7 @@ func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked,
 	}
 	if d.HoldTurn {
 		h.Items = append(h.Items, lemma.HoldItem{
-			ID: fmt.Sprint(len(h.Items) + 1), ClaimID: turnClaim + t.id, Claim: "this action rests on no false premise", Verdict: lemma.Inconclusive,
+			ID: fmt.Sprint(len(h.Items) + 1), ClaimID: turnClaim + cmp.Or(c.oc.calls, t.id), Claim: "this action rests on no false premise", Verdict: lemma.Inconclusive,
 			Reason: "the model did not say what its plan depends on", Tried: []string{},
 		})
 	}

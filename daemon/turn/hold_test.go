@@ -342,3 +342,38 @@ func TestNonStreamingClientIsNotHungUp(t *testing.T) {
 		t.Errorf("waits %s", got)
 	}
 }
+
+// TestUndeclaredIsAnsweredOnce: a person's answer to an action without declared
+// premises lets that very action out when it is asked for again, and no other.
+func TestUndeclaredIsAnsweredOnce(t *testing.T) {
+	r := newRig(t)
+	args := `{"command":"rm -rf data"}`
+	r.answer = func(_ int, body []byte) (int, string, string) {
+		if isDeclare(body) {
+			return 200, "application/json", chatText("no")
+		}
+		return 200, "application/json", chatCall("call1", "shell", args)
+	}
+	ask := func() *sink {
+		t.Helper()
+		out, err := r.request(wire.Chat, chatRequest(false, true, user("clean up the data")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := ask(); out.headers.Decision != lemma.DecBlocked {
+		t.Fatalf("first: %s", out.headers.Decision)
+	}
+	h := r.openHold()
+	r.say(h.ID, lemma.AnswerConfirm, "")
+	args = `{"command":"rm -rf other"}`
+	if out := ask(); out.headers.Decision != lemma.DecBlocked || strings.Contains(out.buf.String(), "tool_calls") {
+		t.Errorf("another action: %s %s", out.headers.Decision, out.buf.String())
+	}
+	args = `{"command":"rm -rf data"}`
+	if out := ask(); out.headers.Decision != lemma.DecConfirmedByUser || !strings.Contains(out.buf.String(), "rm -rf data") {
+		t.Errorf("the answered action: %s %s", out.headers.Decision, out.buf.String())
+	}
+	r.verifyLedger()
+}
