@@ -19,7 +19,7 @@ func TestGatedPaths(t *testing.T) {
 		"/v1/chat/completions;a=b": wire.Chat, `/v1\chat/completions`: wire.Chat,
 		"/api/v1/chat/completions": wire.Chat, "/v1beta/openai/chat/completions": wire.Chat, "/openai/deployments/d/chat/completions": wire.Chat,
 		"/v1/messages": wire.Messages, "/messages": wire.Messages, "//v1/messages": wire.Messages, "/api/v1/messages/": wire.Messages,
-		"/v1/messages/count_tokens": "", "/v1/threads/t/messages": "", "/v1/models": "", "/v1/completions": "", "/": "", "/v1/responses": "", "/..": "",
+		"/v1/messages/count_tokens": "", "/v1/threads/t/messages": "", "/v1/models": "", "/v1/completions": "", "/": "", "/..": "",
 	} {
 		got := wire.Format("")
 		if a := gatedFormat(http.MethodPost, path); a != nil {
