@@ -1,5 +1,5 @@
 // Package model is an upstream that follows a script: a small HTTP server that
-// speaks chat completions and messages, streamed or not, and behaves by a named,
+// speaks chat completions, responses and messages, streamed or not, and behaves by a named,
 // seeded policy. It measures a gate, never a model, and says so in a header and
 // in every answer's id. What it knows of a conversation is the text of the
 // request before it, as with any model; there is no other channel.
@@ -172,6 +172,8 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/chat/completions" && r.Method == http.MethodPost:
 		m.serve(w, r, chat{})
+	case path == "/responses" && r.Method == http.MethodPost:
+		m.serve(w, r, responses{})
 	case path == "/messages" && r.Method == http.MethodPost:
 		m.serve(w, r, messages{})
 	case path == "/messages/count_tokens" && r.Method == http.MethodPost:
@@ -179,11 +181,13 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/models" && r.Method == http.MethodGet:
 		writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{
 			map[string]any{"id": m.Name(), "object": "model", "created": 0, "owned_by": "gettier scripted"}}})
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"): // Codex goes on by POST at once
+		writeJSON(w, http.StatusUpgradeRequired, chat{}.fault("no WebSocket here; use POST"))
 	case r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet):
 		w.WriteHeader(http.StatusOK)
 	default:
 		writeJSON(w, http.StatusNotFound, map[string]any{"error": map[string]any{"type": "not_found_error",
-			"message": "the scripted model serves /v1/chat/completions, /v1/messages and /v1/models"}})
+			"message": "the scripted model serves /v1/chat/completions, /v1/responses, /v1/messages and /v1/models"}})
 	}
 }
 

@@ -47,6 +47,7 @@ type view struct {
 	tools   []tool
 	forced  string // name of a forced tool; "*" = any
 	schema  bool   // a JSON output format is asked for
+	reasons bool   // responses: the client takes encrypted reasoning
 	raw     string // the whole body, for counting
 }
 

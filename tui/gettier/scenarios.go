@@ -380,7 +380,7 @@ func (a *app) modelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
 		Short: "serve the scripted model, which is no AI",
-		Long: "An upstream for tests that speaks chat completions and messages and follows a script. It says\n" +
+		Long: "An upstream for tests that speaks chat completions, responses and messages and follows a script. It says\n" +
 			"so in its banner and in the header " + model.Header + " of every answer.\n\nPolicies:" + policies.String(),
 		Example: "  gettier model --policy believer --listen 127.0.0.1:0",
 		Args:    cobra.NoArgs,
