@@ -440,7 +440,8 @@ func (s *stream) total() lemma.Usage {
 	return u
 }
 
-// KeepAlive is response.in_progress with this stream's own id and number.
+// KeepAlive is response.in_progress with this stream's own id and number, and
+// with what has left: SDKs take the response in it for all there is so far.
 func (s *stream) KeepAlive() []byte {
 	if s.out.ended {
 		return nil
@@ -448,5 +449,7 @@ func (s *stream) KeepAlive() []byte {
 	if out := s.begin(); out != nil {
 		return out
 	}
-	return appendEvent(nil, "response.in_progress", s.count(), append([]byte(`,"response":`), s.base()...))
+	o := s.object()
+	o.Set("output", append(append([]byte{'['}, s.output()...), ']'))
+	return appendEvent(nil, "response.in_progress", s.count(), append([]byte(`,"response":`), o.Edited(s.base())...))
 }

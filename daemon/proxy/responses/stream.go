@@ -89,7 +89,7 @@ func (s *stream) read(e wire.Event) (wire.PieceKind, error) {
 	case "response.created":
 		return wire.PieceStart, s.start(&ev)
 	case "response.queued", "response.in_progress":
-		if err := noOutput(&ev); err != nil || s.started {
+		if err := s.repeats(&ev); err != nil || s.started {
 			return wire.PiecePing, err
 		}
 		return wire.PieceOther, nil
@@ -125,13 +125,22 @@ func (s *stream) start(ev *event) error {
 	p := readResponse(ev.response)
 	s.id, s.model, s.created = p.id, p.model, ev.response
 	s.usageSeen = readUsage(&s.usage, p.usage)
-	return noOutput(ev)
+	return s.repeats(ev)
 }
 
-// noOutput refuses output in an event that has none in this protocol.
-func noOutput(ev *event) error {
-	if p := readResponse(ev.response); set(p.output) {
-		return wire.Unreadablef("output inside %s", ev.kind)
+// repeats refuses a call in an event that may only tell what was told before.
+func (s *stream) repeats(ev *event) error {
+	p := readResponse(ev.response)
+	for _, e := range wire.ElementsOf(p.output, whole(p.output)) {
+		raw := p.output[e.Start:e.End]
+		f := readFields(raw)
+		c, err := kindOf(&f, raw)
+		if err != nil {
+			return err
+		}
+		if it := s.streamed(&f); c == classCall && (it == nil || !it.done || !same(&f, &it.call)) {
+			return wire.Unreadablef("a new call inside %s", ev.kind)
+		}
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ type writer struct {
 
 func answering(id string) *writer {
 	w := &writer{id: id}
-	w.ev("response.created", fmt.Sprintf(`"response":{"id":%q,"object":"response","status":"in_progress","model":"m","output":[],"usage":null,"tools":[{"type":"function","name":"shell"}]}`, id))
-	w.ev("response.in_progress", fmt.Sprintf(`"response":{"id":%q,"object":"response","status":"in_progress","model":"m","output":[],"usage":null}`, id))
+	w.ev("response.created", fmt.Sprintf(`"response":{"id":%q,"object":"response","created_at":1,"status":"in_progress","model":"m","output":[],"usage":null,"tools":[{"type":"function","name":"shell"}]}`, id))
+	w.ev("response.in_progress", fmt.Sprintf(`"response":{"id":%q,"object":"response","created_at":1,"status":"in_progress","model":"m","output":[],"usage":null}`, id))
 	return w
 }
 
@@ -86,7 +86,7 @@ func (w *writer) call(id, name string, parts ...string) *writer {
 }
 
 func (w *writer) end(in, cached, out int) string {
-	w.ev("response.completed", fmt.Sprintf(`"response":{"id":%q,"object":"response","status":"completed","model":"m","output":[%s],"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"total_tokens":%d}}`,
+	w.ev("response.completed", fmt.Sprintf(`"response":{"id":%q,"object":"response","created_at":1,"status":"completed","model":"m","output":[%s],"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"total_tokens":%d}}`,
 		w.id, strings.Join(w.items, ","), in, cached, out, in+out))
 	return w.String()
 }
@@ -300,8 +300,11 @@ func (c *sdk) event(e wire.Event) {
 		}
 	}
 	switch m.Type {
-	case "response.created":
+	case "response.created", "response.in_progress": // SDKs go on from what it tells
 		c.id = m.Response.ID
+		if len(m.Response.Output) != len(c.items) {
+			c.t.Fatalf("%d items told, %d had left: %s", len(m.Response.Output), len(c.items), e.Data)
+		}
 	case "response.output_item.added":
 		if m.Output_index == nil || *m.Output_index != len(c.items) {
 			c.t.Fatalf("an item at another index than %d: %s", len(c.items), e.Data)
