@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -129,6 +130,30 @@ func person(p, self Process) (lemma.Answerer, error) {
 	return a, nil
 }
 
+// systemDirs hold programs that an ordinary user cannot put there.
+var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/opt/", "/lib/", "/snap/", "/nix/", "/gnu/", "/var/lib/flatpak/", "/app/"}
+
+// host reports whether q hosts terminals. A name is easy to take, so a host that
+// is younger than we are counts only if its program lies where a system's do and
+// nobody but root may change it.
+func host(q, self Process) bool {
+	if !hosts[strings.ToLower(q.Name())] && !hosts[strings.ToLower(filepath.Base(q.Exe))] {
+		return false
+	}
+	if q.Start < self.Start || q.UID == 0 && self.UID != 0 {
+		return true // no user's agent has started it
+	}
+	if !hosts[strings.ToLower(filepath.Base(q.Exe))] || !slices.ContainsFunc(systemDirs, func(d string) bool { return strings.HasPrefix(q.Exe, d) }) {
+		return false
+	}
+	st, err := os.Stat(q.Exe)
+	if err != nil {
+		return false
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && sys.Uid == 0 && st.Mode().Perm()&0o022 == 0
+}
+
 // Chat says whether p's chat may carry a person's words (design 13.2): it is
 // alive and no agent's client started it. The error is a *Refusal.
 func Chat(p Process) error {
@@ -164,7 +189,7 @@ func rooted(line []Process, self Process) error {
 		top--
 	}
 	root := line[top]
-	if root.PID == 1 || hosts[strings.ToLower(root.Name())] || hosts[strings.ToLower(filepath.Base(root.Exe))] {
+	if root.PID == 1 || host(root, self) {
 		return nil
 	}
 	if st, err := readStat(root.PID); err == nil && st.ppid == 0 {

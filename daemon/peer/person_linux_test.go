@@ -390,3 +390,42 @@ func FuzzTable(f *testing.F) {
 		_, _ = parseStat([]byte(table)) // must not panic
 	})
 }
+
+// TestHostByName: a program of one's own that is called like a terminal hosts none.
+func TestHostByName(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip("no sleep here")
+	}
+	b, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := filepath.Join(t.TempDir(), "xterm")
+	if err := os.WriteFile(named, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(named, "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	self, err := Find(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Find(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Start == self.Start {
+		p.Start++ // the clock's ticks are coarse
+	}
+	if host(p, self) {
+		t.Errorf("%s (%s) passes for a terminal", p.Name(), p.Exe)
+	}
+	self.Start = p.Start + 1
+	if !host(p, self) {
+		t.Error("a terminal older than the daemon does not count")
+	}
+}
