@@ -115,7 +115,7 @@ func eventsOf(raw []byte) []wire.Event {
 	return events
 }
 
-// numbered is the event with another sequence number and, from 0 up, another
+// renumbered is the event with another sequence number and, from 0 up, another
 // output index; byte for byte else.
 func renumbered(e wire.Event, ev *event, number int64, index int) []byte {
 	o := wire.NewObject(whole(ev.data), ev.members)

@@ -91,8 +91,7 @@ func (s *stream) record(t *stream, ev *event, index int) *sentItem {
 		p.text.Write(wire.Unquote(ev.delta))
 		s.out.text = s.out.text || p.text.Len() > 0
 	case "response.content_part.done":
-		p := si.partAt(ev.part)
-		p.done = true
+		si.partAt(ev.part).done = true
 	}
 	if si.done && si.class == classMessage && texts(member(si.raw, "content")) != "" {
 		s.out.text = true
@@ -347,7 +346,7 @@ func (s *stream) partEvent(b []byte, kind string, si *sentItem, part int, name s
 	more := wire.AppendQuote([]byte(`,"item_id":`), si.id)
 	more = strconv.AppendInt(append(more, `,"output_index":`...), int64(si.index), 10)
 	more = strconv.AppendInt(append(more, `,"content_index":`...), int64(part), 10)
-	more = append(append(append(more, `,"`+name+`":`...), value...), ""...)
+	more = append(append(more, `,"`+name+`":`...), value...)
 	if name == "delta" || name == "text" {
 		more = append(more, `,"logprobs":[]`...)
 	}
