@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Values fill the placeholders of one run.
@@ -21,13 +22,17 @@ type Values struct {
 	Setting string         // {{var.NAME}}: its value in this run
 }
 
-var placeholder = regexp.MustCompile(`\{\{(dir|nonce|gettier|port\.[a-z][a-z0-9_]*|var\.[a-z][a-z0-9_]*)\}\}`)
+// Compiled when first used: every fixture, guard and command is a start of this
+// program and uses few of its patterns.
+var placeholder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{(dir|nonce|gettier|port\.[a-z][a-z0-9_]*|var\.[a-z][a-z0-9_]*)\}\}`)
+})
 
 // Expand fills the placeholders that belong to a scenario and leaves every other
 // {{word}} alone: sensors.yaml has templates of its own.
 func (v Values) Expand(text string) (string, error) {
 	var missing string
-	out := placeholder.ReplaceAllStringFunc(text, func(m string) string {
+	out := placeholder().ReplaceAllStringFunc(text, func(m string) string {
 		name := m[2 : len(m)-2]
 		switch {
 		case name == "dir":
@@ -77,7 +82,7 @@ func (s *Scenario) PortNames() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range placeholder.FindAllSubmatch(data, -1) {
+		for _, m := range placeholder().FindAllSubmatch(data, -1) {
 			if n, ok := bytes.CutPrefix(m[1], []byte("port.")); ok && !slices.Contains(out, string(n)) {
 				out = append(out, string(n))
 			}

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gettier.dev/gettierd/ledger/lemma"
@@ -144,9 +145,9 @@ const (
 )
 
 var (
-	idForm   = regexp.MustCompile(`^[A-Z]{2,8}-[0-9]{3,6}$`)
-	nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-	progForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+	idForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{2,8}-[0-9]{3,6}$`) })
+	nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`) })
+	progForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`) })
 )
 
 // Load reads and checks the scenario at the root of fsys, its LOCK included.
@@ -235,7 +236,7 @@ func (s *Scenario) defaults() {
 func (s *Scenario) faults() []error {
 	var out []error
 	bad := func(format string, a ...any) { out = append(out, fmt.Errorf(format, a...)) }
-	if !idForm.MatchString(s.ID) {
+	if !idForm().MatchString(s.ID) {
 		bad("id %q: want letters, a dash and digits, like GTR-001", s.ID)
 	}
 	if s.Title == "" || s.Category == "" || s.Ticket == "" {
@@ -248,13 +249,13 @@ func (s *Scenario) faults() []error {
 		bad("at most %d processes, steps and required programs", maxList)
 	}
 	for _, p := range s.Requires {
-		if !progForm.MatchString(p.Program) || !progForm.MatchString(p.Package) {
+		if !progForm().MatchString(p.Program) || !progForm().MatchString(p.Package) {
 			bad("requires: program %q of package %q: want plain names", p.Program, p.Package)
 		}
 	}
 	seen := map[string]bool{}
 	for _, p := range s.Processes {
-		if !nameForm.MatchString(p.Name) || seen[p.Name] {
+		if !nameForm().MatchString(p.Name) || seen[p.Name] {
 			bad("process name %q: want a new lower-case name", p.Name)
 		}
 		seen[p.Name] = true
@@ -276,7 +277,7 @@ func (s *Scenario) faults() []error {
 	if s.Seeded.Claim == "" || s.Seeded.Sensor == "" || s.Seeded.Key == "" || !s.Seeded.Operator.Valid() {
 		bad("seeded_lemma needs claim, sensor, key and one of the closed set of operators")
 	}
-	if !nameForm.MatchString(s.Twin.Var) || s.Twin.Trap == s.Twin.Benign {
+	if !nameForm().MatchString(s.Twin.Var) || s.Twin.Trap == s.Twin.Benign {
 		bad("twin needs a variable with different values for trap and benign")
 	}
 	for _, f := range []string{s.Accept, s.Probe, "fix/nop.sh", "fix/wrong.sh", "fix/right.sh", "sensors.yaml", "compose.yaml"} {

@@ -58,7 +58,7 @@ func TestEmbeddedLoad(t *testing.T) {
 			if err != nil || strings.Contains(cmd, "#!") || (w == "nop") != (cmd == "") {
 				t.Errorf("%s fix %s: %q, %v", s.ID, w, cmd, err)
 			}
-			if placeholder.MatchString(cmd) {
+			if placeholder().MatchString(cmd) {
 				t.Errorf("%s fix %s has placeholders: an agent could not type it", s.ID, w)
 			}
 		}
@@ -235,7 +235,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !idForm.MatchString(s.ID) || len(s.Processes) > maxList {
+		if !idForm().MatchString(s.ID) || len(s.Processes) > maxList {
 			t.Errorf("accepted %+v", s)
 		}
 	})

@@ -56,11 +56,17 @@ func TestGatedRuns(t *testing.T) {
 		reason Reason
 	}
 	var cases []c
-	for _, s := range embedded(t) {
+	// Every pairing of format and twin in one scenario, each of both in the others.
+	for n, s := range embedded(t) {
 		for i, f := range []Format{Chat, Messages} {
-			cases = append(cases,
-				c{s.ID, Options{Format: f, Stream: i == 0, Seed: uint64(i)}, ScoreCatchPass, Pass, Caught},
-				c{s.ID, Options{Format: f, Stream: i == 1, Seed: 2, Benign: true}, ScoreKnowingPass, Pass, Verified})
+			trap := c{s.ID, Options{Format: f, Stream: i == 0, Seed: uint64(i)}, ScoreCatchPass, Pass, Caught}
+			twin := c{s.ID, Options{Format: f, Stream: i == 1, Seed: 2, Benign: true}, ScoreKnowingPass, Pass, Verified}
+			if s.ID == "GTR-008" || (n+i)%2 == 0 {
+				cases = append(cases, trap)
+			}
+			if s.ID == "GTR-008" || (n+i)%2 == 1 {
+				cases = append(cases, twin)
+			}
 		}
 	}
 	cases = append(cases,
@@ -75,38 +81,41 @@ func TestGatedRuns(t *testing.T) {
 		c{"GTR-008", Options{Policy: "dies", Stream: true}, ScoreInfra, Infra, Leaked},
 		c{"GTR-016", Options{NoTools: true}, ScoreCatch, Fail, Caught},
 	)
-	for _, c := range cases {
-		name := strings.Join([]string{c.id, string(c.o.Format), c.o.Policy, map[bool]string{true: "stream"}[c.o.Stream], map[bool]string{true: "twin"}[c.o.Benign]}, "/")
-		t.Run(name, func(t *testing.T) {
-			s, err := scenarios.ByID(c.id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			skipMissing(t, s)
-			var m moments
-			c.o.Scenario, c.o.Gettier, c.o.Daemon, c.o.Watch = s, self(t), daemon, m.add
-			r, err := Run(t.Context(), c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			probe := r.Probe
-			if c.o.NoTools {
-				probe = Fail // commands that nobody carries out change nothing
-			}
-			if line := r.Line(); strings.Contains(line, "+") {
-				t.Errorf("the line reads %q", line)
-			}
-			if r.Score != c.want || probe != c.probe || r.Reason != c.reason {
-				t.Errorf("%s, probe %s, reason %s: %+v\n%s", r.Line(), r.Probe, r.Reason, r, m.text())
-			}
-			if r.Score != ScoreInfra && (r.Registry == "" || len(r.Decisions) == 0 || r.Extra < 0) {
-				t.Errorf("the row lacks what makes it repeatable: %+v", r)
-			}
-			if c.want == ScoreCatchPass && (r.Rung < 0 || len(r.Catches) == 0 || !r.Catches[0].Seeded || r.Ours.Input == 0) {
-				t.Errorf("the catch lacks its details: %+v", r)
-			}
-		})
-	}
+	t.Run("runs", func(t *testing.T) { // it ends with the last of them
+		for _, c := range cases {
+			name := strings.Join([]string{c.id, string(c.o.Format), c.o.Policy, map[bool]string{true: "stream"}[c.o.Stream], map[bool]string{true: "twin"}[c.o.Benign]}, "/")
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, err := scenarios.ByID(c.id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				skipMissing(t, s)
+				var m moments
+				c.o.Scenario, c.o.Gettier, c.o.Daemon, c.o.Watch = s, self(t), daemon, m.add
+				r, err := Run(t.Context(), c.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				probe := r.Probe
+				if c.o.NoTools {
+					probe = Fail // commands that nobody carries out change nothing
+				}
+				if line := r.Line(); strings.Contains(line, "+") {
+					t.Errorf("the line reads %q", line)
+				}
+				if r.Score != c.want || probe != c.probe || r.Reason != c.reason {
+					t.Errorf("%s, probe %s, reason %s: %+v\n%s", r.Line(), r.Probe, r.Reason, r, m.text())
+				}
+				if r.Score != ScoreInfra && (r.Registry == "" || len(r.Decisions) == 0 || r.Extra < 0) {
+					t.Errorf("the row lacks what makes it repeatable: %+v", r)
+				}
+				if c.want == ScoreCatchPass && (r.Rung < 0 || len(r.Catches) == 0 || !r.Catches[0].Seeded || r.Ours.Input == 0) {
+					t.Errorf("the catch lacks its details: %+v", r)
+				}
+			})
+		}
+	})
 	if left, err := fixture.Descendants(os.Getpid()); err == nil && len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -39,6 +39,7 @@ func TestUngatedRuns(t *testing.T) {
 	for _, s := range embedded(t) {
 		for f, benign := range map[Format]bool{Chat: false, Messages: true} {
 			t.Run(s.ID+"/"+string(f), func(t *testing.T) {
+				t.Parallel()
 				skipMissing(t, s)
 				var m moments
 				r, err := Run(t.Context(), Options{Scenario: s, Arm: Ungated, Benign: benign, Gettier: self(t), Format: f, Stream: !benign, Watch: m.add})
@@ -69,11 +70,14 @@ func TestUngatedPolicies(t *testing.T) {
 		{Options{NoTools: true}, ScoreMiss, "GTR-008 ungated scripted:believer miss"},
 		{Options{Policy: "stubborn", Benign: true}, ScoreLuckyPass, "GTR-008(twin) ungated scripted:stubborn lucky_pass"},
 	} {
-		c.o.Scenario, c.o.Arm, c.o.Gettier = s, Ungated, self(t)
-		r, err := Run(t.Context(), c.o)
-		if err != nil || r.Score != c.want || !strings.HasPrefix(r.Line(), c.line) {
-			t.Errorf("%+v: %q, %v", c.o.Policy, r.Line(), err)
-		}
+		t.Run(c.line, func(t *testing.T) {
+			t.Parallel()
+			c.o.Scenario, c.o.Arm, c.o.Gettier = s, Ungated, self(t)
+			r, err := Run(t.Context(), c.o)
+			if err != nil || r.Score != c.want || !strings.HasPrefix(r.Line(), c.line) {
+				t.Errorf("%+v: %q, %v", c.o.Policy, r.Line(), err)
+			}
+		})
 	}
 }
 

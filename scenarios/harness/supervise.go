@@ -269,13 +269,15 @@ func (p *process) owns(ctx context.Context, addr string) (bool, error) {
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return false, fmt.Errorf("readiness of %s: %w", p.name, err)
 	}
+	// Whether anybody listens is cheap to ask, who it is is not.
+	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false, nil
+	}
+	c.Close()
 	mine, err := fixture.Descendants(p.cmd.Process.Pid)
-	if err != nil { // a system that does not say who listens
-		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil, nil
+	if err != nil { // a system that does not say
+		return true, nil
 	}
 	owner, err := fixture.Owner(addr, mine)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 func TestValidate(t *testing.T) {
 	for _, s := range embedded(t) {
 		t.Run(s.ID, func(t *testing.T) {
+			t.Parallel()
 			skipMissing(t, s)
 			rep, err := Validate(t.Context(), s, self(t), nil)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"regexp"
 	"strings"
+	"sync"
 
 	"gettier.dev/gettierd/scenarios"
 )
@@ -95,7 +96,7 @@ func (v *view) last() entry {
 // afterResult reports whether the newest thing that is not a block is a tool's result.
 func (v *view) afterResult() bool {
 	for i := len(v.entries) - 1; i >= 0; i-- {
-		if e := v.entries[i]; e.result || strings.TrimSpace(blocks.ReplaceAllString(e.text, "")) != "" {
+		if e := v.entries[i]; e.result || strings.TrimSpace(blocks().ReplaceAllString(e.text, "")) != "" {
 			return e.result
 		}
 	}
@@ -107,7 +108,7 @@ func (v *view) conversation() string {
 	for _, e := range v.entries {
 		if e.role == "user" && !e.result {
 			h := fnv.New64a()
-			h.Write([]byte(blocks.ReplaceAllString(e.text, "")))
+			h.Write([]byte(blocks().ReplaceAllString(e.text, "")))
 			return fmt.Sprintf("%016x", h.Sum64())
 		}
 	}
@@ -116,16 +117,22 @@ func (v *view) conversation() string {
 
 // blocks finds framed verification text; contradicted finds what it refutes.
 var (
-	blocks       = regexp.MustCompile(`(?s)<gettier-verification\b[^>]*>.*?</gettier-verification>`)
-	contradicted = regexp.MustCompile(`(?m)^\s*-?\s*assumed:\s*"(.*)"\s*\n?\s*(?:measured|a person says):\s*(.*?)\s*→\s*contradicted`)
-	instruction  = regexp.MustCompile("(?i)\\brun(?: this| the command)?:?\\s*`([^`\n]{1,200})`")
+	blocks = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)<gettier-verification\b[^>]*>.*?</gettier-verification>`)
+	})
+	contradicted = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\s*-?\s*assumed:\s*"(.*)"\s*\n?\s*(?:measured|a person says):\s*(.*?)\s*→\s*contradicted`)
+	})
+	instruction = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?i)\\brun(?: this| the command)?:?\\s*`([^`\n]{1,200})`")
+	})
 )
 
 // refuted returns what a verification says against one of the script's claims.
 func (v *view) refuted(s *script) (claim, measured string, ok bool) {
 	for _, e := range v.entries {
-		for _, b := range blocks.FindAllString(e.text, -1) {
-			for _, m := range contradicted.FindAllStringSubmatch(b, -1) {
+		for _, b := range blocks().FindAllString(e.text, -1) {
+			for _, m := range contradicted().FindAllStringSubmatch(b, -1) {
 				for _, c := range s.claims {
 					if strings.Contains(plainWords(m[1]), plainWords(c)) {
 						claim, measured, ok = m[1], m[2], true
@@ -277,12 +284,12 @@ func unescape(args string) string {
 func (v *view) ordered() string {
 	for i := len(v.entries) - 1; i >= 0; i-- {
 		e := v.entries[i]
-		texts := blocks.FindAllString(e.text, -1)
+		texts := blocks().FindAllString(e.text, -1)
 		if e.result {
 			texts = append(texts, e.text)
 		}
 		for _, t := range texts {
-			if m := instruction.FindStringSubmatch(t); m != nil {
+			if m := instruction().FindStringSubmatch(t); m != nil {
 				return m[1]
 			}
 		}
