@@ -196,7 +196,12 @@ func (s *holds) send(m *Model, h *hold) tea.Cmd {
 	}
 	h.sending, s.mine[h.ID] = true, true
 	id, short := h.ID, h.short
-	how := safe(a.Items[0].Answer)
+	var how safe
+	for i, it := range a.Items {
+		if i == 0 || it.Answer != a.Items[i-1].Answer {
+			how = join(", ", how, safe(it.Answer))
+		}
+	}
 	m.say("sending the answer to "+short, m.look.Dim)
 	return m.ask(callLimit, func(ctx context.Context) then {
 		_, err := m.d.AnswerHold(ctx, id, a)
@@ -358,7 +363,7 @@ func layout(secs []section, w, room int) (out []laid, tall, fits bool) {
 	}
 	fits = n <= room
 	for i := range out { // what must be whole shows its beginning
-		if x := &out[i]; n > room && x.whole {
+		if x := &out[i]; n > room && x.whole && len(x.lines) > 0 {
 			cut := min(len(x.lines)-1, n-room)
 			x.lines = x.lines[:len(x.lines)-cut]
 			x.lines[len(x.lines)-1] += " …"

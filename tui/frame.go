@@ -142,29 +142,33 @@ func (m *Model) header(c *canvas) {
 	} else {
 		c.text("no holds", m.look.Dim)
 	}
-	tabs := make([]safe, len(m.screens))
-	n := 0
-	for i, s := range m.screens {
-		k, name := s.tab()
-		tabs[i] = safe(string(k))
-		if m.w >= wideW+10 {
-			tabs[i] += " " + name
-		}
-		if i == m.at {
-			tabs[i] = "[" + tabs[i] + "]"
-		}
-		n += width(tabs[i]) + 1
+	// The tabs stand behind column 34, or at the right end where that is nearer.
+	n := 2
+	for _, t := range m.tabs {
+		n += width(t.name(m.w)) + 1
 	}
 	c.gap(max(2, min(c.left-n, 34-(m.w-c.left))))
-	for i, t := range tabs {
-		st := m.look.Plain
+	for i, t := range m.tabs {
 		if i == m.at {
-			st = m.look.Accent
+			c.text("[", m.look.Accent)
+			c.text(t.name(m.w), m.look.Accent)
+			c.text("]", m.look.Accent)
+		} else {
+			c.text(t.name(m.w), m.look.Plain)
 		}
-		c.text(t, st)
 		c.gap(1)
 	}
 	c.end()
+}
+
+// tab is a screen's name in the header.
+type tab struct{ key, long safe }
+
+func (t tab) name(w int) safe {
+	if w >= wideW+10 {
+		return t.long
+	}
+	return t.key
 }
 
 // statusLine says how the daemon is.
@@ -186,12 +190,12 @@ func (m *Model) statusLine(c *canvas) {
 		c.end()
 		return
 	}
-	type part struct {
-		text safe
-		st   theme.Style
+	add := func(text safe, st theme.Style) {
+		c.gap(2)
+		c.text(text, st)
 	}
-	parts := []part{{"● ", m.look.Good}, {tidy(s.Proxy), m.look.Plain}}
-	add := func(text safe, st theme.Style) { parts = append(parts, part{"  " + text, st}) }
+	c.text("● ", m.look.Good)
+	c.text(tidy(s.Proxy), m.look.Plain)
 	if s.Mode != "" && s.Mode != "ask" {
 		add(tidy(s.Mode), m.look.Ask)
 	}
@@ -199,12 +203,14 @@ func (m *Model) statusLine(c *canvas) {
 	switch v := m.audit.verified; {
 	case v == nil:
 	case v.OK:
-		parts = append(parts, part{" ✓", m.look.Good})
+		c.text(" ✓", m.look.Good)
 	default:
-		parts = append(parts, part{" ✗ damaged", m.look.Bad})
+		c.text(" ✗ damaged", m.look.Bad)
 	}
 	if root := s.Chain.Root; root != "" && m.w >= wideW {
-		parts = append(parts, part{" " + tidy(root[:min(4, len(root))]) + "…", m.look.Dim})
+		c.gap(1)
+		c.text(tidy(root[:min(4, len(root))]), m.look.Dim)
+		c.text("…", m.look.Dim)
 	}
 	r := s.Registry
 	add("sensors "+safe(words.Thousands(r.Sensors)), m.look.Plain)
@@ -228,9 +234,6 @@ func (m *Model) statusLine(c *canvas) {
 	}
 	if n := len(s.Warnings); n > 0 {
 		add("! "+tidy(s.Warnings[0]), m.look.Ask)
-	}
-	for _, p := range parts {
-		c.text(p.text, p.st)
 	}
 	c.end()
 }

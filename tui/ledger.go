@@ -158,6 +158,7 @@ func (s *facts) draw(m *Model, c *canvas, h int) {
 		value -= 2
 	}
 	c.gap(2)
+	m.filterLine(c, s.filter)
 	c.cell("from", 11, m.look.Dim)
 	c.cell("what", name, m.look.Dim)
 	c.gap(2)
@@ -168,9 +169,6 @@ func (s *facts) draw(m *Model, c *canvas, h int) {
 		c.gap(2)
 	}
 	c.text("fresh", m.look.Dim)
-	if s.filter != "" {
-		c.flush("/ "+tidy(s.filter), c.left-1, m.look.Accent)
-	}
 	c.end()
 	n := 0
 	c.b, n = s.list.View(c.b, func(dst []byte, r factRow, here, selected bool) []byte {

@@ -126,8 +126,11 @@ func (c *canvas) reset(w int) { c.b, c.w, c.lines, c.left = c.b[:0], w, 0, w }
 
 // text draws s.
 func (c *canvas) text(s safe, st theme.Style) {
+	if c.left <= 0 {
+		return
+	}
 	part, n, cut := fit(s, c.left)
-	if cut && c.left > 0 {
+	if cut {
 		part, n, _ = fit(s, c.left-1)
 		c.b = st.Open(c.b)
 		c.b = append(append(c.b, part...), "…"...)
@@ -149,7 +152,7 @@ func (c *canvas) gap(n int) {
 
 // cell draws s in a column of w.
 func (c *canvas) cell(s safe, w int, st theme.Style) {
-	w = min(w, c.left)
+	w = max(0, min(w, c.left))
 	rest := c.left - w
 	c.left = w
 	c.text(s, st)
@@ -159,7 +162,7 @@ func (c *canvas) cell(s safe, w int, st theme.Style) {
 
 // flush draws s at the right end of a column of w.
 func (c *canvas) flush(s safe, w int, st theme.Style) {
-	w = min(w, c.left)
+	w = max(0, min(w, c.left))
 	if n := width(s); n < w {
 		c.gap(w - n)
 		w = n

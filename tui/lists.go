@@ -137,6 +137,14 @@ func (m *Model) paras(c *canvas, stop int, ps []para) {
 	c.pad(stop)
 }
 
+// filterLine takes the place of a list's headings while it is filtered.
+func (m *Model) filterLine(c *canvas, filter string) {
+	if filter != "" {
+		c.text("/ "+tidy(filter), m.look.Accent)
+		c.left = 0
+	}
+}
+
 // none says why a list is empty.
 func (m *Model) none(c *canvas, loading bool, why safe) {
 	c.gap(1)

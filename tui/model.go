@@ -47,6 +47,7 @@ type Model struct {
 	w, h     int
 	blurred  bool // the terminal does not have the person's attention
 	screens  []screen
+	tabs     []tab
 	at       int
 	keys     []binding
 	holds    *holds
@@ -77,9 +78,13 @@ func New(ctx context.Context, o Options) *Model {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &Model{ctx: ctx, d: o.Client, o: o, now: o.Now, look: theme.New(theme.Dark, theme.Many), statusPace: pace{gap: time.Second}}
+	m := &Model{ctx: ctx, d: o.Client, o: o, now: o.Now, look: theme.New(o.Theme, theme.Many), statusPace: pace{gap: time.Second}}
 	m.holds, m.ledger, m.turns, m.sensors, m.audit = newHolds(), newFacts(), newTurns(), newSensors(), newAudit()
 	m.screens = []screen{m.holds, m.ledger, m.turns, m.sensors, m.audit}
+	for _, s := range m.screens {
+		k, name := s.tab()
+		m.tabs = append(m.tabs, tab{safe(string(k)), safe(string(k)) + " " + name})
+	}
 	m.keys = table(m)
 	if o.Focus.Turn != "" {
 		m.at = m.index(m.turns)

@@ -18,13 +18,32 @@ import (
 // come by Write, single sequences by WriteString.
 type writer struct {
 	*os.File
-	mu sync.Mutex
+	mu      sync.Mutex
+	painted map[string]bool // sequences that the first frame has brought already
+}
+
+// paint shows the first frame before the renderer's first beat comes. What the
+// renderer does to begin with would only wipe it away again.
+func (w *writer) paint(frame string) error {
+	const alt, wipe = ansi.SetModeAltScreenSaveCursor, ansi.EraseEntireScreen
+	if _, err := w.Write([]byte(alt + wipe + ansi.CursorHomePosition + strings.ReplaceAll(frame, "\n", "\r\n"))); err != nil {
+		return err
+	}
+	w.painted = map[string]bool{alt: true, wipe: true}
+	return nil
 }
 
 const (
 	frameBegin = ansi.SetModeSynchronizedOutput + ansi.ResetModeAutoWrap
 	frameEnd   = ansi.SetModeAutoWrap + ansi.ResetModeSynchronizedOutput
 )
+
+// leave gives the screen back when the renderer never took it over.
+func (w *writer) leave() {
+	if len(w.painted) > 0 {
+		_, _ = w.File.WriteString(ansi.ResetModeAltScreenSaveCursor) // the error to report is the renderer's
+	}
+}
 
 func (w *writer) Write(frame []byte) (int, error) {
 	w.mu.Lock()
@@ -40,6 +59,10 @@ func (w *writer) Write(frame []byte) (int, error) {
 func (w *writer) WriteString(s string) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.painted[s] {
+		delete(w.painted, s)
+		return len(s), nil
+	}
 	return w.File.WriteString(s)
 }
 

@@ -100,6 +100,12 @@ func Run(ctx context.Context, o Options) error {
 	m := New(ctx, o)
 	m.look = theme.New(look, theme.Depths(o.Env))
 	m.out = out
+	if w, h, err := term.GetSize(o.Output.Fd()); err == nil {
+		m.w, m.h = w, h
+		if err := out.paint(m.View()); err != nil {
+			return err
+		}
+	}
 	f := newFeed(o.Client, m.now)
 	m.feed = f.out
 	var wg sync.WaitGroup
@@ -108,6 +114,7 @@ func Run(ctx context.Context, o Options) error {
 		tea.WithAltScreen(), tea.WithFPS(fps), tea.WithReportFocus()).Run()
 	stop()
 	wg.Wait()
+	out.leave()
 	if errors.Is(err, context.Canceled) || errors.Is(err, tea.ErrInterrupted) {
 		return nil
 	}

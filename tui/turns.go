@@ -208,6 +208,7 @@ func (s *turns) draw(m *Model, c *canvas, h int) {
 	}
 	head := m.look.Dim
 	c.gap(2)
+	m.filterLine(c, s.filter)
 	c.cell("at", at+2, head)
 	if agent > 0 {
 		c.cell("agent", agent+2, head)
@@ -217,8 +218,6 @@ func (s *turns) draw(m *Model, c *canvas, h int) {
 	}
 	c.cell("asked", prompt+2, head)
 	switch {
-	case s.filter != "":
-		c.flush("/ "+tidy(s.filter), c.left-1, m.look.Accent)
 	case strips && c.left > len(legend)+2:
 		c.text(legend, head)
 	case strips:
