@@ -426,6 +426,12 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 		_ = p.in.Close()
 		_ = cmd.Process.Kill() // gone already in most tests
 		<-p.done
+		for _, bug := range []string{"DATA RACE", "panic", "fatal error", "stage failed", "goroutine "} {
+			if strings.Contains(p.errors(), bug) {
+				t.Errorf("%s printed a %s", filepath.Base(cmd.Path), bug)
+				break
+			}
+		}
 		if t.Failed() && strings.TrimSpace(p.errors()) != "" {
 			t.Logf("%s said: %s", filepath.Base(cmd.Path), p.errors())
 		}
