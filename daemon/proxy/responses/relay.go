@@ -238,7 +238,7 @@ func (s *stream) last(t *stream, e wire.Event, ev *event) []byte {
 	}
 	o := wire.NewObject(whole(p.raw), p.members)
 	o.Set("output", append(append([]byte{'['}, items...), ']'))
-	if u := t.spent(s); u != nil && t.usageSeen {
+	if u := spent(s, t); u != nil && t.usageSeen {
 		raw := p.usage
 		if len(raw) == 0 || raw[0] != '{' {
 			raw = []byte("{}")
@@ -255,7 +255,7 @@ func (s *stream) last(t *stream, e wire.Event, ev *event) []byte {
 }
 
 // spent is the usage of all streams of s that t ends; nil when t is alone.
-func (t *stream) spent(s *stream) *lemma.Usage {
+func spent(s, t *stream) *lemma.Usage {
 	before := int64(0)
 	if t != s {
 		before = s.usage.Output
