@@ -108,8 +108,8 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// words splits an example the way a shell would, quotes only.
-func words(t *testing.T, line string) []string {
+// argvOf splits an example the way a shell would, quotes only.
+func argvOf(t *testing.T, line string) []string {
 	t.Helper()
 	var out []string
 	var cur strings.Builder
@@ -173,7 +173,7 @@ func TestExamples(t *testing.T) {
 		}
 		t.Run(line, func(t *testing.T) {
 			w := newWorld(t, ipctest.Anyone)
-			args := words(t, line)[1:]
+			args := argvOf(t, line)[1:]
 			if strings.Contains(line, "my-scenario") {
 				t.Chdir(filepath.Dir(ownScenario(t, "", "")))
 			}

@@ -197,7 +197,7 @@ func TestScenarioExamples(t *testing.T) {
 			continue
 		}
 		t.Run(line, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "gettier"), words(t, line)[1:]...)
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "gettier"), argvOf(t, line)[1:]...)
 			cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_RUNTIME_DIR=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
 			cmd.Dir = dir
 			var errs strings.Builder

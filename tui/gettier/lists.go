@@ -12,6 +12,7 @@ import (
 
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -79,7 +80,7 @@ func (a *app) printHolds(p *printer, holds []lemma.Hold) {
 		}
 		left := ""
 		if exp, err := time.Parse(time.RFC3339Nano, h.ExpiresAt); err == nil && h.State == lemma.HoldOpen {
-			left = "  " + span(max(0, exp.Sub(a.now()))) + " left"
+			left = "  " + words.Span(max(0, exp.Sub(a.now()))) + " left"
 		}
 		p.line("%s  %s  %s  %s  %s%s", lemma.Short(h.ID, ids), string(h.State), h.Agent, h.Scope, a.stamp(h.OpenedAt), left)
 		if h.PlanSummary != "" {
@@ -134,7 +135,7 @@ func (a *app) factsCommand() *cobra.Command {
 				if f.Key == "" || value == "" {
 					value = f.Claim
 				}
-				rows = append(rows, []string{badge(f.Provenance), string(f.Status), f.Scope, subject, f.Key, value, a.stamp(f.CreatedAt)})
+				rows = append(rows, []string{words.Provenance(f.Provenance), string(f.Status), f.Scope, subject, f.Key, value, a.stamp(f.CreatedAt)})
 			}
 			p.table(rows)
 			more(p, l.NextCursor)
@@ -149,37 +150,6 @@ func (a *app) factsCommand() *cobra.Command {
 	cmd.AddCommand(a.invalidateCommand())
 	return cmd
 }
-
-// badge says a provenance with a glyph and a word.
-func badge(p lemma.Provenance) string {
-	switch p {
-	case lemma.Measured:
-		return "✓ measured"
-	case lemma.Told:
-		return "≈ told"
-	case lemma.Believed:
-		return "· believed"
-	}
-	return string(p)
-}
-
-// mark says a decision with a glyph and a word.
-func mark(d lemma.Decision) string {
-	switch d {
-	case "":
-		return "… open"
-	case lemma.DecCaught, lemma.DecCorrected:
-		return "✗ " + string(d)
-	case lemma.DecHeld:
-		return "? " + string(d)
-	case lemma.DecBlocked, lemma.DecError:
-		return "⊘ " + string(d)
-	case lemma.DecReleased, lemma.DecConfirmedByUser:
-		return "✓ " + string(d)
-	}
-	return "· " + string(d)
-}
-
 func (a *app) turnsCommand() *cobra.Command {
 	var (
 		q        ipc.TurnQuery
@@ -229,10 +199,10 @@ func (a *app) turnsCommand() *cobra.Command {
 			rows := [][]string{{"TURN", "AT", "AGENT", "SCOPE", "CLASS", "DECISION", "TOOK", "PROMPT"}}
 			for _, t := range l.Items {
 				took := ""
-				if d, ok := between(t.OpenedAt, t.ClosedAt); ok {
-					took = millis(d.Milliseconds())
+				if d, ok := words.Between(t.OpenedAt, t.ClosedAt); ok {
+					took = words.Millis(d.Milliseconds())
 				}
-				rows = append(rows, []string{lemma.Short(t.ID, ids), a.stamp(t.OpenedAt), t.Agent, t.Scope, string(t.Class), mark(t.Decision), took, t.Prompt})
+				rows = append(rows, []string{lemma.Short(t.ID, ids), a.stamp(t.OpenedAt), t.Agent, t.Scope, string(t.Class), words.Decision(t.Decision), took, t.Prompt})
 			}
 			p.table(rows, 6)
 			more(p, l.NextCursor)
@@ -365,7 +335,7 @@ func (a *app) auditCommand() *cobra.Command {
 			bar := newPrinter(a.err)
 			progress := func(p ipc.Progress) {
 				if bar.tty && !a.json && p.Total > 0 {
-					fmt.Fprintf(bar.w, "\r%s of %s", thousands(p.Done), count(p.Total, "entry", "entries"))
+					fmt.Fprintf(bar.w, "\r%s of %s", words.Thousands(p.Done), words.Count(p.Total, "entry", "entries"))
 					bar.flush()
 				}
 			}
@@ -382,11 +352,11 @@ func (a *app) auditCommand() *cobra.Command {
 			case a.json:
 				p.value(v)
 			case v.OK:
-				p.line("intact: %s, root %s", count(v.Entries, "entry", "entries"), v.Root)
-				p.line("%s, %s, %s, by %s", count(v.Checkpoints, "signed checkpoint", "signed checkpoints"),
-					count(v.Blobs, "blob", "blobs"), millis(v.DurationMS), v.Origin)
+				p.line("intact: %s, root %s", words.Count(v.Entries, "entry", "entries"), v.Root)
+				p.line("%s, %s, %s, by %s", words.Count(v.Checkpoints, "signed checkpoint", "signed checkpoints"),
+					words.Count(v.Blobs, "blob", "blobs"), words.Millis(v.DurationMS), v.Origin)
 			default:
-				p.line("DAMAGED at entry %d of %s: %s", v.BadSeq, thousands(v.Entries), v.What)
+				p.line("DAMAGED at entry %d of %s: %s", v.BadSeq, words.Thousands(v.Entries), v.What)
 			}
 			if !v.OK {
 				return &exit{code: exitFound}

@@ -7,13 +7,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/tui/clean"
+	"gettier.dev/gettierd/tui/words"
 )
 
 // printer is the way out: every string that it is given is cleaned, so that no
@@ -168,80 +168,4 @@ func (p *printer) table(rows [][]string, right ...int) {
 }
 
 // stamp is a chain time in local time, short when it is today.
-func (a *app) stamp(ts string) string {
-	t, err := time.Parse(time.RFC3339Nano, ts)
-	if err != nil {
-		return ts
-	}
-	t = t.Local()
-	n := a.now().Local()
-	if t.Year() == n.Year() && t.YearDay() == n.YearDay() {
-		return t.Format("15:04:05")
-	}
-	return t.Format("2006-01-02 15:04")
-}
-
-// between is the time from one chain time to another.
-func between(from, to string) (time.Duration, bool) {
-	a, err := time.Parse(time.RFC3339Nano, from)
-	if err != nil {
-		return 0, false
-	}
-	b, err := time.Parse(time.RFC3339Nano, to)
-	if err != nil {
-		return 0, false
-	}
-	return b.Sub(a), true
-}
-
-// span prints a duration the way people say it.
-func span(d time.Duration) string {
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%d days", int(d.Hours())/24)
-}
-
-// millis prints milliseconds, as seconds from one second on.
-func millis(ms int64) string {
-	if ms < 1000 {
-		return fmt.Sprintf("%d ms", ms)
-	}
-	return span(time.Duration(ms) * time.Millisecond)
-}
-
-// thousands groups digits.
-func thousands[T int | int64 | uint64](n T) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if strings.HasPrefix(s, "-") {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// count is a number and its noun.
-func count[T int | int64 | uint64](n T, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(n) + " " + many
-}
-
-// short cuts a hash for reading.
-func short(hash string) string {
-	if len(hash) > 12 {
-		return hash[:12] + "…"
-	}
-	return hash
-}
+func (a *app) stamp(ts string) string { return words.Stamp(ts, a.now()) }

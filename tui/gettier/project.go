@@ -10,6 +10,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) projectCommand() *cobra.Command {
@@ -164,7 +165,7 @@ func (a *app) configCommand() *cobra.Command {
 				if !every && k.Source == "default" && k.Pending == "" {
 					continue
 				}
-				value := or(k.Value, "(empty)")
+				value := words.Or(k.Value, "(empty)")
 				if k.Pending != "" {
 					value += "  waits for approval: " + k.Pending
 				}
@@ -213,13 +214,13 @@ func (a *app) configCommand() *cobra.Command {
 				var rows [][]string
 				for _, k := range v.Keys {
 					if k.Pending != "" {
-						rows = append(rows, []string{k.Key, or(k.Value, "(empty)"), "→ " + k.Pending, k.Help})
+						rows = append(rows, []string{k.Key, words.Or(k.Value, "(empty)"), "→ " + k.Pending, k.Help})
 					}
 				}
 				p.table(rows)
 			}
 			if !yes {
-				if err := a.confirm("Approve " + count(len(v.Pending), "setting", "settings") + "?"); err != nil {
+				if err := a.confirm("Approve " + words.Count(len(v.Pending), "setting", "settings") + "?"); err != nil {
 					return err
 				}
 			}

@@ -18,6 +18,7 @@ import (
 	"gettier.dev/gettierd/scenarios/model"
 	"gettier.dev/gettierd/tui"
 	"gettier.dev/gettierd/tui/clean"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) scenariosCommand() *cobra.Command {
@@ -351,7 +352,7 @@ func printReport(p *printer, r harness.Report) {
 	case r.Missing != "":
 		p.line("%s not checked: %s", r.Scenario, r.Missing)
 	case r.OK():
-		p.line("%s sound: %s, %s", r.Scenario, count(len(r.Checks), "check", "checks"), millis(r.Millis))
+		p.line("%s sound: %s, %s", r.Scenario, words.Count(len(r.Checks), "check", "checks"), words.Millis(r.Millis))
 	default:
 		p.line("%s NOT SOUND", r.Scenario)
 	}

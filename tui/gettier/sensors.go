@@ -17,6 +17,7 @@ import (
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/spec"
 	"gettier.dev/gettierd/sensors/verdict"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) sensorsCommand() *cobra.Command {
@@ -109,21 +110,21 @@ func name(s ipc.Sensor) string {
 	if s.Kind != "" && s.Kind != "sensor" {
 		return s.Kind + " " + s.ID
 	}
-	return or(s.ID, "(whole file)")
+	return words.Or(s.ID, "(whole file)")
 }
 
 func place(s ipc.Sensor) string {
 	if s.Line > 0 {
 		return fmt.Sprintf("%s:%d", s.File, s.Line)
 	}
-	return or(s.File, s.Level)
+	return words.Or(s.File, s.Level)
 }
 
 // standing says a state with a glyph and a word.
 func standing(s ipc.Sensor) string {
 	glyph := map[string]string{ipc.SensorApproved: "✓", ipc.SensorPending: "?", ipc.SensorChanged: "?", ipc.SensorRemoved: "?",
 		ipc.SensorBroken: "✗", ipc.SensorBackedOff: "◌"}[s.State]
-	return or(glyph, "·") + " " + s.State
+	return words.Or(glyph, "·") + " " + s.State
 }
 
 func (a *app) last(r *ipc.Reading) string {
@@ -210,14 +211,14 @@ func (a *app) printTried(r ipc.SensorTried) {
 	p := newPrinter(a.out)
 	inv := r.Reading.Invocation
 	p.line("%s  %s", r.Sensor.Qualified, r.Sensor.State)
-	p.line("ran       %s", argv(inv.Argv))
-	p.line("in        %s  sandbox %s", inv.Cwd, or(inv.Sandbox, "none"))
-	p.line("took      %s, exit %d", millis(inv.DurationMS), inv.ExitCode)
+	p.line("ran       %s", words.Argv(inv.Argv))
+	p.line("in        %s  sandbox %s", inv.Cwd, words.Or(inv.Sandbox, "none"))
+	p.line("took      %s, exit %d", words.Millis(inv.DurationMS), inv.ExitCode)
 	if r.Reading.Reason != "" {
 		p.line("could not run: %s  %s", r.Reading.Reason, r.Reading.Detail)
 	}
 	for _, h := range r.Redacted {
-		p.line("redacted  %s by rule %s", count(h.Count, "secret", "secrets"), h.Rule)
+		p.line("redacted  %s by rule %s", words.Count(h.Count, "secret", "secrets"), h.Rule)
 	}
 	if r.Output != "" {
 		p.line("output")
@@ -229,7 +230,7 @@ func (a *app) printTried(r ipc.SensorTried) {
 	if len(r.Reading.Values) > 0 {
 		rows := [][]string{}
 		for _, v := range r.Reading.Values {
-			text := quote(v.Text)
+			text := words.Quote(v.Text)
 			if v.Problem != "" {
 				text = v.Problem
 			}
@@ -247,7 +248,7 @@ func (a *app) printTried(r ipc.SensorTried) {
 		}
 		p.line("verdict   %s  %s", string(j.Verdict), j.Reason)
 		if j.Measured != "" {
-			p.line("          measured %s %s, claimed %s %s", j.Key, quote(j.Measured), j.Operator, quote(j.Claimed))
+			p.line("          measured %s %s, claimed %s %s", j.Key, words.Quote(j.Measured), j.Operator, words.Quote(j.Claimed))
 		}
 		if j.Rule != "" {
 			p.line("          by %s", j.Rule)
@@ -309,9 +310,9 @@ func (a *app) sensorsLint() *cobra.Command {
 					p.text(spec.Explain(file, data, slices.Concat(r.Problems, r.Warnings)), "")
 				}
 				if r.OK {
-					p.line("%s: %s, %s: good", file, count(r.Sensors, "sensor", "sensors"), count(len(r.Warnings), "warning", "warnings"))
+					p.line("%s: %s, %s: good", file, words.Count(r.Sensors, "sensor", "sensors"), words.Count(len(r.Warnings), "warning", "warnings"))
 				} else {
-					p.line("%s: %s", file, count(len(r.Problems), "fault", "faults"))
+					p.line("%s: %s", file, words.Count(len(r.Problems), "fault", "faults"))
 				}
 			}
 			if a.json {
@@ -507,7 +508,7 @@ func (a *app) sensorsApprove() *cobra.Command {
 				ap.Sensors = append(ap.Sensors, ipc.SensorPin{Qualified: d.Qualified, Hash: d.Hash})
 			}
 			if !yes {
-				if err := a.confirm(fmt.Sprintf("Approve %s?", count(len(ap.Sensors), "definition", "definitions"))); err != nil {
+				if err := a.confirm(fmt.Sprintf("Approve %s?", words.Count(len(ap.Sensors), "definition", "definitions"))); err != nil {
 					return err
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -34,9 +36,9 @@ func (a *app) runStatus(cmd *cobra.Command, _ []string) error {
 		return nil
 	}
 	rows := [][]string{
-		{"gettierd", s.Version + "  pid " + itoa(s.PID) + "  up " + span(time.Duration(s.UptimeSeconds)*time.Second) + "  mode " + s.Mode},
+		{"gettierd", s.Version + "  pid " + itoa(s.PID) + "  up " + words.Span(time.Duration(s.UptimeSeconds)*time.Second) + "  mode " + s.Mode},
 		{"proxy", "http://" + s.Proxy},
-		{"chain", count(s.Chain.Size, "entry", "entries") + "  root " + short(s.Chain.Root)},
+		{"chain", words.Count(s.Chain.Size, "entry", "entries") + "  root " + words.Hash(s.Chain.Root)},
 		{"holds", openHolds(s.OpenHolds)},
 	}
 	reg := itoa(s.Registry.Sensors) + " in force"
@@ -55,10 +57,10 @@ func (a *app) runStatus(cmd *cobra.Command, _ []string) error {
 		rows = append(rows, []string{"upstream", v})
 	}
 	if n := s.Counters; n["turns"] > 0 || n["requests"] > 0 {
-		v := count(n["requests"], "request", "requests") + "  " + count(n["turns"], "turn", "turns")
+		v := words.Count(n["requests"], "request", "requests") + "  " + words.Count(n["turns"], "turn", "turns")
 		for _, k := range []string{"caught", "held", "blocked"} {
 			if n[k] > 0 {
-				v += "  " + thousands(n[k]) + " " + k
+				v += "  " + words.Thousands(n[k]) + " " + k
 			}
 		}
 		rows = append(rows, []string{"traffic", v})
@@ -95,5 +97,5 @@ func projects(n int) string {
 	if n == 0 {
 		return "none: nothing is measured until one is registered (gettier project add)"
 	}
-	return count(n, "root", "roots")
+	return words.Count(n, "root", "roots")
 }

@@ -21,6 +21,7 @@ import (
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/tui"
 	"gettier.dev/gettierd/tui/theme"
+	"gettier.dev/gettierd/tui/words"
 )
 
 const (
@@ -197,7 +198,7 @@ func (a *app) start(ctx context.Context, bin string, args []string, l config.Lay
 			why = f.err.Error()
 		}
 	case <-wait.C:
-		why = fmt.Sprintf("it was not ready within %s", span(startWait))
+		why = fmt.Sprintf("it was not ready within %s", words.Span(startWait))
 	case <-ctx.Done():
 		why = "interrupted"
 	}
@@ -298,7 +299,7 @@ func (a *app) gone(ctx context.Context, pid int) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-end.C:
-			return &exit{code: exitFound, err: fmt.Errorf("gettierd (pid %d) was told to stop and still runs after %s", pid, span(stopWait))}
+			return &exit{code: exitFound, err: fmt.Errorf("gettierd (pid %d) was told to stop and still runs after %s", pid, words.Span(stopWait))}
 		case <-tick.C:
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"gettier.dev/gettierd/tui/words"
 )
 
 // build facts of this binary.
@@ -50,7 +52,7 @@ func (a *app) versionCommand() *cobra.Command {
 				p.value(v)
 				return nil
 			}
-			rev := short(v.Revision)
+			rev := words.Hash(v.Revision)
 			if v.Modified {
 				rev += " modified"
 			}

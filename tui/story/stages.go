@@ -131,7 +131,11 @@ func (t *teller) invoked(e ipc.Entry, b lemma.SensorInvoked) {
 	} else {
 		t.say("measure", e, "%s  %s  %s, exit %d, sandbox %s", inv.SensorID, words.Argv(inv.Argv), words.Millis(inv.DurationMS), inv.ExitCode, words.Or(inv.Sandbox, "none"))
 	}
-	for _, v := range append(slices.Clone(t.values[inv.ID]), t.values[inv.Reused]...) {
+	values := t.values[inv.ID]
+	if inv.Reused != inv.ID { // a reused reading may keep the id that it was taken under
+		values = slices.Concat(values, t.values[inv.Reused])
+	}
+	for _, v := range values {
 		t.say("measure", e, "   %s", v)
 	}
 	if t.o.Evidence != nil && inv.OutputBlob != "" {
