@@ -68,6 +68,7 @@ type house struct {
 	project string // the registered root, named shop
 	args    []string
 	env     []string
+	attr    *syscall.SysProcAttr // whose house it is, nil = ours
 
 	d      *process
 	proxy  string // host:port
@@ -162,8 +163,17 @@ func (h *house) approve() {
 func (h *house) command(ctx context.Context) *exec.Cmd {
 	h.t.Helper()
 	cmd := exec.CommandContext(ctx, binary(h.t, "gettierd"), h.args...)
-	cmd.Env, cmd.Dir = h.env, h.dir
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = h.env, h.dir, h.own()
 	return cmd
+}
+
+// own is how a process of the house's owner is started.
+func (h *house) own() *syscall.SysProcAttr {
+	if h.attr == nil {
+		return nil
+	}
+	own := *h.attr
+	return &own
 }
 
 // start runs the daemon and waits for its ready line.
@@ -209,7 +219,7 @@ func (h *house) gettier(args ...string) (stdout, stderr string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(h.t, "gettier"), append([]string{"--state", h.state, "--socket", h.socket}, args...)...)
-	cmd.Env, cmd.Dir = h.env, h.project
+	cmd.Env, cmd.Dir, cmd.SysProcAttr = h.env, h.project, h.own()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -306,10 +316,14 @@ func (h *house) verified() ipc.Verification {
 	return v
 }
 
-// follow collects events of some kinds until the test ends.
+// follow collects events of some kinds, none meaning all, until the test ends.
 func (h *house) follow(kinds ...string) *events {
 	h.t.Helper()
-	cmd := exec.Command(binary(h.t, "gettier"), "--state", h.state, "--socket", h.socket, "events", "--since", "0", "--kinds", strings.Join(kinds, ","))
+	args := []string{"--state", h.state, "--socket", h.socket, "events", "--since", "0"}
+	if len(kinds) > 0 {
+		args = append(args, "--kinds", strings.Join(kinds, ","))
+	}
+	cmd := exec.Command(binary(h.t, "gettier"), args...)
 	cmd.Env, cmd.Dir = h.env, h.dir
 	return &events{t: h.t, p: startProcess(h.t, cmd)}
 }
