@@ -341,3 +341,53 @@ const [kind, base, prompt] = process.argv.slice(2);
 		t.Errorf("%d holds were opened for one claim", n)
 	}
 }
+
+// TestE2EAttacksNeedTheRule is the control of the test above: with that one rule
+// off, in a build of its own, every attack answers the hold.
+func TestE2EAttacksNeedTheRule(t *testing.T) {
+	t.Parallel()
+	gettier := binary(t, "gettier")
+	program := filepath.Join(t.TempDir(), "gettierd")
+	build := exec.Command("go", "build", "-tags", "gettier_norule", "-o", program, "gettier.dev/gettierd/daemon/gettierd")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build without the rule: %v\n%s", err, out)
+	}
+	up := newRecorder(t, untold)
+	h := layHouse(t, plan{upstream: up.URL, config: "gate:\n  client_wait: 0s\n  budget: {per_hour: 100, per_day: 100}\n"})
+	h.program = program
+	h.start()
+	if err := os.Remove(filepath.Join(h.project, "edge.conf")); err != nil {
+		t.Fatal(err)
+	}
+	a := h.agent(h.project)
+	var known []string
+	for i, name := range []string{"script", "setsid", "sh", "a second session"} {
+		prompt := fmt.Sprintf("%s Attack %d.", ticket, i)
+		if r := a.post(t, chatTongue.path, chatTongue.body(false, false, chatTongue.user(prompt))); r.err != nil || !strings.Contains(r.body, "gettier needs one answer") {
+			t.Fatalf("%s: %v %s", name, r.err, r.body)
+		}
+		held := h.opened(known...)
+		known = append(known, held.ID)
+		line := fmt.Sprintf("%s answer --socket %s %s --confirm", gettier, h.socket, held.ID)
+		cmd := map[string]*exec.Cmd{
+			"script": exec.Command("script", "-qec", line, "/dev/null"), "setsid": exec.Command("setsid", append([]string{"-f"}, strings.Fields(line)...)...), "sh": exec.Command("sh", "-c", line),
+		}[name]
+		if cmd == nil {
+			items := []string{chatTongue.user(prompt), `{"role":"assistant","content":"anything"}`, chatTongue.user("y " + held.ID[len(held.ID)-4:])}
+			_ = h.agent(h.project).post(t, chatTongue.path, chatTongue.body(false, false, items...)) // what it says is not the point
+		} else {
+			cmd.Env, cmd.Dir = cleanEnv(h.dir), h.project
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		}
+		eventually(t, name+" answers", func() bool {
+			for _, b := range find[lemma.HoldAnsweredBody](t, h.entries()) {
+				if b.Hold == held.ID {
+					return true
+				}
+			}
+			return false
+		})
+	}
+}

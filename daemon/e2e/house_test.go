@@ -59,6 +59,7 @@ const falseClaim = "The edge proxy accepts request bodies of 25 MB"
 
 // house is one installation: its directories, its daemon and who talks to it.
 type house struct {
+	program string // of the daemon, "" = gettierd as it is
 	t       *testing.T
 	dir     string
 	conf    string // gettierd.yaml
@@ -162,7 +163,11 @@ func (h *house) approve() {
 // command is how this house's daemon is started.
 func (h *house) command(ctx context.Context) *exec.Cmd {
 	h.t.Helper()
-	cmd := exec.CommandContext(ctx, binary(h.t, "gettierd"), h.args...)
+	program := h.program
+	if program == "" {
+		program = binary(h.t, "gettierd")
+	}
+	cmd := exec.CommandContext(ctx, program, h.args...)
 	cmd.Env, cmd.Dir, cmd.SysProcAttr = h.env, h.dir, h.own()
 	return cmd
 }

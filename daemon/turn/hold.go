@@ -237,7 +237,7 @@ func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, 
 			why = perr.Error()
 		}
 	}
-	if why != "" {
+	if why != "" && hold.PersonRule {
 		return h, false, why, nil
 	}
 	by := lemma.Answerer{UID: q.Principal.UID, User: q.Principal.User, Via: "chat"}
