@@ -31,7 +31,7 @@ func (a *app) answerCommand() *cobra.Command {
 			"may answer; the first answer wins.\n\n" +
 			"Scope task is this conversation, project is all of the project's for 24 hours (and becomes a told\n" +
 			"fact), once is this turn alone.",
-		Example: "  gettier answer 7f3k --confirm\n  gettier answer 7f3k --correct \"nginx takes 1 MB\"\n  gettier answer 7f3k --waive \"only a test machine\" --scope once",
+		Example: "  gettier answer 7f3 --confirm\n  gettier answer 7f3 --correct 'nginx takes 1 MB'\n  gettier answer 7f3 --waive 'only a test machine' --scope once",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.answer(cmd, args[0], f) },
 	}
@@ -184,7 +184,7 @@ func (a *app) tellCommand() *cobra.Command {
 		Use:     "tell FACT",
 		Short:   "state a fact",
 		Long:    "States a fact about the project you stand in, or about this machine with --scope host. A reading\nthat contradicts it wins.",
-		Example: "  gettier tell \"staging runs Postgres 14\"\n  gettier tell \"this laptop has no GPU\" --scope host",
+		Example: "  gettier tell 'staging runs Postgres 14' --scope project:shop\n  gettier tell 'this laptop has no GPU' --scope host",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
@@ -223,7 +223,7 @@ func (a *app) invalidateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "invalidate FACT REASON",
 		Short:   "withdraw a fact",
-		Example: "  gettier facts invalidate f_01j… \"the server was replaced\"",
+		Example: "  gettier facts invalidate zbbb 'the server was replaced'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
@@ -231,7 +231,11 @@ func (a *app) invalidateCommand() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			f, err := c.InvalidateFact(cmd.Context(), args[0], ipc.Invalidation{Reason: args[1]})
+			id, err := findFact(cmd, c, args[0])
+			if err != nil {
+				return err
+			}
+			f, err := c.InvalidateFact(cmd.Context(), id, ipc.Invalidation{Reason: args[1]})
 			if err != nil {
 				return err
 			}
@@ -244,4 +248,29 @@ func (a *app) invalidateCommand() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// findFact takes an id or the end of one among the facts that hold.
+func findFact(cmd *cobra.Command, c *ipc.Client, id string) (string, error) {
+	if strings.HasPrefix(id, "f_") {
+		return id, nil
+	}
+	l, err := c.Facts(cmd.Context(), ipc.FactQuery{Status: string(lemma.StatusActive), Page: ipc.Page{Limit: ipc.MaxLimit}})
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, f := range l.Items {
+		if !strings.HasSuffix(f.ID, strings.ToLower(id)) {
+			continue
+		}
+		if found != "" {
+			return "", usage("%q is the end of several facts; give more of it", id)
+		}
+		found = f.ID
+	}
+	if found == "" {
+		return "", &exit{code: exitFound, err: fmt.Errorf("no active fact is named %q", id), hint: "gettier facts --json shows the ids"}
+	}
+	return found, nil
 }
