@@ -79,7 +79,9 @@ func (e *Engine) join(ctx context.Context, q *Request) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.show(func(s *snapshot) { s.serving = true })
+	// An equal request may come before the check has begun.
+	due := !rt.Continues && e.checksPrompt(q, t)
+	t.show(func(s *snapshot) { s.serving, s.checking = true, due })
 	c.cur = t
 	return t, nil
 }

@@ -38,6 +38,7 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 	}
 	var o outcome
 	e.alive(q, rl, func() { o, err = e.prepare(ctx, q, t) })
+	t.show(func(s *snapshot) { s.checking = false })
 	if err != nil {
 		if ctx.Err() != nil {
 			return e.clientGone(t, nil, ctx.Err())
@@ -110,7 +111,7 @@ func (e *Engine) prompt(ctx context.Context, q *Request, t *live) (outcome, erro
 	if err := e.injectFacts(ctx, q, t); err != nil {
 		return outcome{}, err
 	}
-	if len(q.Wire.Tools) > 0 && !set.DeclareAtPrompt {
+	if !e.checksPrompt(q, t) {
 		return outcome{}, nil
 	}
 	if why := e.measurable(t, q.Route.PersonText); why != "" && t.class != lemma.Destructive {
@@ -126,6 +127,12 @@ func (e *Engine) prompt(ctx context.Context, q *Request, t *live) (outcome, erro
 		return outcome{}, fmt.Errorf("splice blocks: %w", err)
 	}
 	return e.check(ctx, q, t, body, occasion{at: "prompt", class: t.class})
+}
+
+// checksPrompt reports whether premises are declared before this prompt's answer.
+func (e *Engine) checksPrompt(q *Request, t *live) bool {
+	set := e.Settings()
+	return q.Route.PersonItem >= 0 && !q.Observe && modeOf(set, t.class) != lemma.Off && (len(q.Wire.Tools) == 0 || set.DeclareAtPrompt)
 }
 
 // write appends entries of a turn and waits until they are durable.
