@@ -222,6 +222,19 @@ func TestE2EEventsAcrossRestarts(t *testing.T) {
 			t.Fatalf("%d: %d %s", n, r.status, r.body)
 		}
 	}
+	next := uint64(1) // since 0 is exclusive
+	due := func() {
+		t.Helper()
+		ev.next(fmt.Sprintf("event %d", next), func(e ipc.Entry) bool {
+			if e.Seq != next {
+				t.Fatalf("event %d came, %d was due", e.Seq, next)
+			}
+			return true
+		})
+		next++
+	}
+	ask(-1)
+	due() // it listens
 	for n := range 3 {
 		ask(2 * n)
 		if n%2 == 0 {
@@ -236,15 +249,8 @@ func TestE2EEventsAcrossRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := uint64(1) // since 0 is exclusive
 	for next < st.Chain.Size-1 {
-		ev.next(fmt.Sprintf("event %d", next), func(e ipc.Entry) bool {
-			if e.Seq != next {
-				t.Fatalf("event %d came, %d was due", e.Seq, next)
-			}
-			return true
-		})
-		next++
+		due()
 	}
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,15 @@ const relayEnv = "GETTIER_E2E_RELAY"
 func TestMain(m *testing.M) {
 	if os.Getenv(relayEnv) != "" {
 		os.Exit(relay())
+	}
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if !asked { // these tests wait for processes and timers far more than they compute
+		if err := flag.Set("test.parallel", "5"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	code := m.Run()
 	if builtDir != "" {
