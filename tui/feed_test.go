@@ -16,23 +16,20 @@ func TestOneMessagePerFrame(t *testing.T) {
 	onRig(t, 80, 24, Options{}, func(r *rig) {
 		r.key("8")
 		n := 0
-		for range 20 { // a second at 1,000 a second
-			for range 50 {
-				r.d.Append("", lemma.RedactionApplied{Contract: lemma.Contract, Where: "output", Rule: "x", Count: 1})
-			}
-			for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-				synctest.Wait()
-				for len(r.msgs) > 0 {
-					msg := <-r.msgs
-					if b, ok := msg.(*batch); ok {
-						n++
-						if len(b.entries) == 0 {
-							t.Error("an empty batch")
-						}
+		for range 1000 { // one a millisecond
+			r.d.Append("", lemma.RedactionApplied{Contract: lemma.Contract, Where: "output", Rule: "x", Count: 1})
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			for len(r.msgs) > 0 {
+				msg := <-r.msgs
+				if b, ok := msg.(*batch); ok {
+					n++
+					if len(b.entries) == 0 {
+						t.Error("an empty batch")
 					}
-					r.take(msg)
-					synctest.Wait()
 				}
+				r.take(msg)
+				synctest.Wait()
 			}
 		}
 		r.wait(50 * time.Millisecond)
@@ -152,5 +149,23 @@ func TestClock(t *testing.T) {
 			t.Errorf("%d messages in 10 s", n)
 		}
 		r.shows("1:01 left")
+	})
+}
+
+// The status follows the chain, at most once a second, and then rests.
+func TestStatusFollows(t *testing.T) {
+	onRigOf(t, 80, 24, Options{}, func(d *fake) { d.HoldRows = nil }, func(r *rig) {
+		r.wait(2 * time.Second)
+		before := r.d.calls["status"]
+		for range 30 {
+			r.d.Append("", lemma.StateLost{Contract: lemma.Contract, Reason: "x"})
+			r.wait(50 * time.Millisecond)
+		}
+		r.d.St.PolicyVersion = "77"
+		r.wait(3 * time.Second)
+		r.shows("policy 77", "chain 43")
+		if n := r.d.calls["status"] - before; n < 2 || n > 3 {
+			t.Errorf("asked %d times in 1.5 s of news", n)
+		}
 	})
 }

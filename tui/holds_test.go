@@ -125,6 +125,11 @@ func TestAnswers(t *testing.T) {
 					if len(r.m.holds.list) != 2 {
 						t.Error("a hold is gone")
 					}
+					for _, h := range r.m.holds.list {
+						if len(h.draft) > 0 {
+							t.Errorf("kept: %v", h.draft)
+						}
+					}
 					return
 				}
 				if d := cmp.Diff([]ipc.HoldAnswer{{Items: c.want}}, r.d.answers); d != "" {
@@ -321,5 +326,23 @@ func TestFocus(t *testing.T) {
 		r.d.opens(question(4))
 		r.wait(100 * time.Millisecond)
 		r.shows("[3 Turns]") // only once
+	})
+}
+
+// A hold that came and went while the daemon was away is no news.
+func TestNoNewsOfTheAway(t *testing.T) {
+	onRig(t, 80, 24, Options{}, func(r *rig) {
+		r.d.stop(errors.New("gone"))
+		r.wait(100 * time.Millisecond)
+		h := question(1)
+		r.d.Append(h.Turn, lemma.HoldOpened{Contract: lemma.Contract, Hold: h})
+		h.Items[0].Answer = &lemma.Answer{Answer: lemma.AnswerConfirm, By: person}
+		r.d.answered(h)
+		r.d.start()
+		r.wait(2 * time.Second)
+		r.shows("● ", "?2 holds")
+		if r.out.String() != "" {
+			t.Errorf("rang for what is over: %q", r.out.String())
+		}
 	})
 }

@@ -42,7 +42,8 @@ func TestFactFilter(t *testing.T) {
 }
 
 func TestLedger(t *testing.T) {
-	onRig(t, 80, 24, Options{}, func(r *rig) {
+	// Without a hold no clock runs but that of the facts.
+	onRigOf(t, 80, 24, Options{}, func(d *fake) { d.HoldRows = nil }, func(r *rig) {
 		r.key("2")
 		r.shows("for good", "▮▮▯▯▯ 4 min", "✗ contradicted", "日本語の値")
 		r.wait(61 * time.Second)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,7 +17,7 @@ import (
 
 // terminal is our end of a pseudo-terminal on which the program runs.
 type terminal struct {
-	t    *testing.T
+	t    testing.TB
 	f    *os.File
 	cmd  *exec.Cmd
 	mu   sync.Mutex
@@ -26,7 +27,7 @@ type terminal struct {
 }
 
 // onPTY starts the program on a terminal that answers questions when told how.
-func onPTY(t *testing.T, socket string, answer string) *terminal {
+func onPTY(t testing.TB, socket string, answer string) *terminal {
 	t.Helper()
 	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -177,4 +178,23 @@ func TestPipe(t *testing.T) {
 	if err == nil || bytes.Contains(out, []byte("\x1b")) {
 		t.Errorf("got %v, %q", err, out)
 	}
+}
+
+// cpu is the processor time that the program has used so far.
+func (c *terminal) cpu() time.Duration {
+	c.t.Helper()
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "stat"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, err := strconv.ParseInt(f[11], 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	system, err := strconv.ParseInt(f[12], 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return time.Duration(user+system) * time.Second / 100 // USER_HZ
 }

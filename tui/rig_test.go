@@ -222,6 +222,7 @@ type rig struct {
 	msgs  chan tea.Msg
 	quits bool
 	out   *strings.Builder
+	drawn string
 }
 
 // onRig runs f with a model of w×h that has read everything it needs.
@@ -282,7 +283,7 @@ func (r *rig) take(msg tea.Msg) {
 	default:
 		_, c := r.m.Update(msg)
 		r.run(c)
-		r.m.View() // as the program does after every message
+		r.drawn = r.m.View() // as the program does after every message, and only then
 	}
 }
 
@@ -340,7 +341,7 @@ func (r *rig) typed(s string) {
 }
 
 // screen is what is drawn, without styles.
-func (r *rig) screen() string { return unstyle(r.m.View()) }
+func (r *rig) screen() string { return unstyle(r.drawn) }
 
 func (r *rig) shows(want ...string) {
 	r.t.Helper()
