@@ -276,10 +276,12 @@ func (s *holds) oldest(now time.Time) safe {
 func (s *holds) news(m *Model, b *batch) {
 	opened := 0
 	for _, e := range b.entries {
-		if e.Seq <= s.asOf || !strings.HasPrefix(e.Kind, "hold.") {
+		if e.Seq <= s.asOf {
 			continue
 		}
 		switch lemma.Kind(e.Kind) {
+		case lemma.KAnswerRefused:
+			m.say(tidy(story.Gist(e, story.Options{})), m.look.Bad)
 		case lemma.KHoldOpened:
 			var body lemma.HoldOpened
 			if unmarshal(e, &body) && s.find(body.Hold.ID) == nil && body.Hold.ID != "" {

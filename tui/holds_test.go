@@ -329,6 +329,17 @@ func TestFocus(t *testing.T) {
 	})
 }
 
+// Somebody else's try to answer is said while it happens.
+func TestRefusedElsewhere(t *testing.T) {
+	onRig(t, 120, 24, Options{}, func(r *rig) {
+		r.key("3")
+		r.d.Append("", lemma.AnswerRefused{Contract: lemma.Contract, Call: "POST /v1/holds/x/answer", PID: 77, Exe: "/usr/bin/curl" + evil, Why: "an agent is among its parents"})
+		r.wait(50 * time.Millisecond)
+		r.shows("⊘ refused: POST /v1/holds/x/answer of pid 77 /usr/bin/curl", "an agent is among its parents")
+		check(t, r.m, "a refusal")
+	})
+}
+
 // A hold that came and went while the daemon was away is no news.
 func TestNoNewsOfTheAway(t *testing.T) {
 	onRig(t, 80, 24, Options{}, func(r *rig) {

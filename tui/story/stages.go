@@ -31,6 +31,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KFactExpired:         told((*teller).factExpired),
 	lemma.KHoldOpened:          told((*teller).hold),
 	lemma.KHoldAnswered:        told((*teller).answered),
+	lemma.KAnswerRefused:       told((*teller).refused),
 	lemma.KHoldExpired:         told((*teller).expired),
 	lemma.KHoldCancelled:       told((*teller).cancelled),
 	lemma.KGateDecided:         told((*teller).decided),
@@ -202,6 +203,10 @@ func (t *teller) answered(e ipc.Entry, b lemma.HoldAnsweredBody) {
 	for _, an := range b.Answers {
 		t.say("hold", e, "%s by %s via %s  %s", string(an.Answer), words.Person(an.By), an.By.Via, an.Text)
 	}
+}
+
+func (t *teller) refused(e ipc.Entry, b lemma.AnswerRefused) {
+	t.say("hold", e, "⊘ refused: %s of pid %d %s, %s", b.Call, b.PID, b.Exe, b.Why)
 }
 
 func (t *teller) expired(e ipc.Entry, _ lemma.HoldExpiredBody) {
