@@ -322,7 +322,10 @@ func TestFocus(t *testing.T) {
 		r.d.opens(question(3))
 		r.wait(100 * time.Millisecond)
 		r.shows("[1 Holds]", "claim 3")
-		r.key("3")
+		r.calm()
+		r.key("c")
+		r.wait(200 * time.Millisecond)
+		r.shows("[3 Turns]", "turn 7abc", "✓ z003 answered") // what came of it
 		r.d.opens(question(4))
 		r.wait(100 * time.Millisecond)
 		r.shows("[3 Turns]") // only once

@@ -68,6 +68,8 @@ type Model struct {
 	statusPace pace
 	head       uint64 // entries on the chain, as far as is known
 	focused    bool   // Options.Focus is done
+	asked      string // the hold that it brought to the front, while it is open
+	askedBy    string // and its turn
 
 	armed time.Time // when the next tick comes
 	frame canvas
@@ -169,10 +171,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		add(m.listen())
 	case *batch:
 		m.news(msg)
-		add(m.focus())
 		add(m.listen())
 	}
 	m.holds.sweep(m)
+	add(m.focus())
 	add(m.refresh())
 	if p := m.pager; p != nil && p.read != nil && m.up && p.pace.start(m.now()) {
 		add(p.read(m, p))
@@ -196,7 +198,6 @@ func (m *Model) linked(l linkUp) tea.Cmd {
 	for _, s := range m.screens {
 		cmds = append(cmds, s.linked(m, l.fresh))
 	}
-	cmds = append(cmds, m.focus())
 	return tea.Batch(cmds...)
 }
 
@@ -219,27 +220,38 @@ func (m *Model) news(b *batch) {
 }
 
 // focus does what Options.Focus wishes as soon as it can: the turn is shown until
-// the hold is there.
+// the hold is there, and again when that has been answered from where it was.
 func (m *Model) focus() tea.Cmd {
-	if m.focused || !m.up {
+	f := m.o.Focus
+	if !m.up || m.focused && m.asked == "" {
 		return nil
 	}
-	if f := m.o.Focus.Hold; f != "" {
-		if h := m.holds.find(f); h != nil {
+	if m.focused {
+		if m.holds.find(m.asked) != nil {
+			return nil
+		}
+		m.asked = ""
+		if f.Turn == "" || m.front() != screen(m.holds) || m.pager != nil || m.editor != nil {
+			return nil
+		}
+		return tea.Batch(m.show(m.index(m.turns)), m.turns.story(m, m.askedBy))
+	}
+	if f.Hold != "" {
+		if h := m.holds.find(f.Hold); h != nil {
 			m.focused, m.pager = true, nil
+			m.asked, m.askedBy = h.ID, h.Turn
 			m.holds.bring(m, h.ID, h.undecided(0))
 			return m.show(m.index(m.holds))
 		}
 	}
-	id := m.o.Focus.Turn
-	if id == Next {
-		id = m.turns.newest
+	if f.Turn == Next {
+		f.Turn = m.turns.newest
 	}
-	if id == "" || m.turns.opened != "" {
+	if f.Turn == "" || m.turns.opened != "" {
 		return nil
 	}
-	m.focused = m.o.Focus.Hold == ""
-	return m.turns.story(m, id)
+	m.focused = f.Hold == ""
+	return m.turns.story(m, f.Turn)
 }
 
 // refresh reads the status again when the chain has grown.
