@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,46 @@ var hop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authen
 
 // Call implements turn.Upstream.
 func (c *upstreamCall) Call(ctx context.Context, body []byte) (*http.Response, error) {
+	resp, err := c.send(ctx, body)
+	if err != nil || !c.identity {
+		return resp, err
+	}
+	// Some servers compress whatever they are asked for.
+	switch ce := resp.Header.Get("Content-Encoding"); strings.ToLower(ce) {
+	case "", "identity":
+	case "gzip":
+		resp.Header.Del("Content-Encoding")
+		resp.Header.Del("Content-Length")
+		resp.ContentLength, resp.Body = -1, &inflated{body: resp.Body}
+	default:
+		_ = resp.Body.Close() // nothing of it can be read
+		return nil, fmt.Errorf("it answered in the coding %.32q, though identity was asked for", ce)
+	}
+	return resp, nil
+}
+
+// inflated is a gzip body in plain. Its header is read with its first bytes, so
+// that a call returns as soon as the upstream's headers are here.
+type inflated struct {
+	body io.ReadCloser
+	z    *gzip.Reader
+}
+
+func (i *inflated) Read(b []byte) (int, error) {
+	if i.z == nil {
+		z, err := gzip.NewReader(i.body)
+		if err != nil {
+			return 0, fmt.Errorf("read gzip answer: %w", err)
+		}
+		i.z = z
+	}
+	return i.z.Read(b)
+}
+
+func (i *inflated) Close() error { return i.body.Close() }
+
+// send makes the request.
+func (c *upstreamCall) send(ctx context.Context, body []byte) (*http.Response, error) {
 	u := *c.up.Base
 	u.RawPath = join(u.EscapedPath(), c.escaped) // counts where it is a spelling of Path
 	u.Path = join(u.Path, c.path)
