@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -204,6 +206,70 @@ func TestE2EOddStreams(t *testing.T) {
 			if r.status != 200 || r.err != nil || r.body != s {
 				t.Errorf("%s, tools %t: %d %v\n got %q\nwant %q", name, tools, r.status, r.err, r.body, s)
 			}
+		}
+	}
+}
+
+// TestE2ECompressedAnswers: an upstream that compresses although it was asked not
+// to is read all the same, as it streams; an unknown coding is named.
+func TestE2ECompressedAnswers(t *testing.T) {
+	t.Parallel()
+	read := make(chan struct{}, len(tongues)) // one for each stream
+	up := newRecorder(t, func(w http.ResponseWriter, r *http.Request, x *exchange) {
+		if ae := x.header.Get("Accept-Encoding"); ae != "identity" {
+			t.Errorf("asked for %q", ae)
+		}
+		tg := tongueOf(x.target)
+		w.Header().Set("Content-Type", map[bool]string{true: "text/event-stream", false: "application/json"}[x.stream])
+		if strings.Contains(x.body, "odd coding") {
+			w.Header().Set("Content-Encoding", "br")
+			io.WriteString(w, "whatever")
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		all := tg.text(x.stream, believing)
+		half := len(all) / 2
+		io.WriteString(z, all[:half])
+		_ = z.Flush()
+		_ = http.NewResponseController(w).Flush()
+		if x.stream {
+			select {
+			case <-read:
+			case <-r.Context().Done():
+			}
+		}
+		io.WriteString(z, all[half:])
+		_ = z.Close()
+	})
+	h := newHouse(t, plan{upstream: up.URL})
+	a := h.agent(h.project)
+	for _, tg := range tongues {
+		r := a.post(t, tg.path, tg.body(false, true, tg.user("What is here?")), "Accept-Encoding", "br, gzip")
+		if r.status != 200 || r.err != nil || r.body != tg.text(false, believing) || r.header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: %d %v %v %q", tg.name, r.status, r.err, r.header, r.body)
+		}
+		req, err := a.request(t.Context(), http.MethodPost, tg.path, tg.body(true, true, tg.user("What is here?")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := a.http.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 40)
+		if _, err := io.ReadFull(resp.Body, b); err != nil { // before the upstream goes on
+			t.Error(err)
+		}
+		read <- struct{}{}
+		rest, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if got := string(b) + string(rest); err != nil || got != tg.text(true, believing) {
+			t.Errorf("%s, streamed: %v %q", tg.name, err, got)
+		}
+		r = a.post(t, tg.path, tg.body(true, true, tg.user("What is here in an odd coding?")))
+		if _, message := errorOf(t, tg, r.body); r.status != http.StatusBadGateway || !strings.Contains(message, `"br"`) {
+			t.Errorf("%s, odd coding: %d %s", tg.name, r.status, r.body)
 		}
 	}
 }
