@@ -28,7 +28,7 @@ import (
 
 // patience is how long anything may take before a test gives up on it: two
 // shared cores are slow at times.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // sensorsYAML is the registry that most tests use: one sensor that reads a file
 // of the project, which says 1m.

@@ -92,7 +92,7 @@ func TestE2EReadme(t *testing.T) {
 		t.Helper()
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
-		deadline := time.Now().Add(60 * time.Second)
+		deadline := time.Now().Add(120 * time.Second)
 		for range tick.C {
 			s := screen()
 			if ok(s) {
