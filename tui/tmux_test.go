@@ -122,7 +122,7 @@ func (p *pane) until(want ...string) time.Duration {
 		if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(s, w) }) {
 			return time.Since(began)
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > 60*time.Second {
 			p.t.Fatalf("waited for %q:\n%s", want, s)
 		}
 		<-tick.C
@@ -140,7 +140,7 @@ func (p *pane) ends(key string) {
 		switch s := strings.TrimSpace(p.run("list-panes", "-t", p.name, "-F", "#{pane_dead} #{pane_dead_status}")); {
 		case s == "1 0", s == "1": // tmux does not always hear how it ended
 			return
-		case strings.HasPrefix(s, "1 "), time.Since(began) > 20*time.Second:
+		case strings.HasPrefix(s, "1 "), time.Since(began) > 60*time.Second:
 			p.t.Fatalf("after %s the pane is %q:\n%s", key, s, p.screen())
 		}
 		<-tick.C
