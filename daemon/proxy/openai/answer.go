@@ -254,7 +254,7 @@ func (Adapter) Note(answer []byte, note string) ([]byte, error) {
 	raw := answer[content.Value.Start:content.Value.End]
 	switch {
 	case ok && raw[0] == '"' && len(raw) > 2: // inside the string, its bytes stay
-		quoted := wire.Quote("\n\n" + note)
+		quoted := wire.Quote(paragraph + strings.TrimLeft(note, "\n"))
 		at := content.Value.End - 1
 		return wire.Apply(answer, []wire.Edit{{At: wire.Span{Start: at, End: at}, With: quoted[1 : len(quoted)-1]}}), nil
 	case ok && raw[0] == '[' && set(raw):

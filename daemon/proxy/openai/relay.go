@@ -3,6 +3,7 @@ package openaiapi
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger/lemma"
@@ -238,7 +239,7 @@ func (s *stream) Note(text string) []byte {
 	}
 	out := s.begin()
 	if s.out.text {
-		text = paragraph + text
+		text = paragraph + strings.TrimLeft(text, "\n")
 	}
 	s.out.text, s.out.gap = true, true
 	return chunk(out, s.head, textDelta(text), "null")
