@@ -24,6 +24,7 @@ type terminal struct {
 	name string
 	dir  string
 	env  []string
+	n    int // commands typed
 }
 
 // newTerminal starts a tmux server of its own.
@@ -55,16 +56,25 @@ func (tm *terminal) tmux(args ...string) string {
 // typed types a command, waits for its end and returns the screen and its code.
 func (tm *terminal) typed(command string) (screen, code string) {
 	tm.t.Helper()
-	tm.tmux("send-keys", "clear; "+command+"; echo code-$?-end", "Enter")
+	tm.n++ // what stands there of the command before is not this one's end
+	mark := fmt.Sprintf("-end%d-", tm.n)
+	tm.tmux("send-keys", "clear; "+command+"; echo code-$?"+mark, "Enter")
 	eventually(tm.t, command+" ends", func() bool {
 		screen = tm.tmux("capture-pane", "-p", "-J")
-		i := strings.LastIndex(screen, "code-")
-		if i < 0 {
+		before, _, ok := strings.Cut(screen, mark)
+		i := strings.LastIndex(before, "code-")
+		if !ok || i < 0 {
 			return false
 		}
-		var ok bool
-		code, _, ok = strings.Cut(screen[i+len("code-"):], "-end")
-		return ok && len(code) <= 3 && code != "$?"
+		if code = before[i+len("code-"):]; code == "$?" { // the command line as typed; its end may follow
+			_, rest, _ := strings.Cut(screen, mark)
+			before, _, ok = strings.Cut(rest, mark)
+			if i = strings.LastIndex(before, "code-"); !ok || i < 0 {
+				return false
+			}
+			code = before[i+len("code-"):]
+		}
+		return len(code) <= 3
 	})
 	return screen, code
 }
