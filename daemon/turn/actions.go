@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/gate"
+	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -54,6 +56,9 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 		t.decision = decide(t.decision, lemma.DecBlocked)
 		e.counts.blocked.Add(1)
 		return ruling{text: stopped("it would destroy this system: " + unframed(summary) + ". Nothing was run.")}, e.actions(ctx, t, ans.Calls, acts, "DENY", "catastrophe")
+	}
+	if !stands(q, t.anchor) {
+		t.covered, t.passes, t.anchor = "", 0, "" // the model no longer knows what was found
 	}
 	why := e.uncovered(q, t, acts, edits, effect, class)
 	if why != "" {
@@ -146,6 +151,12 @@ func onlyEdits(acts []shell.Action) bool {
 	return true
 }
 
+// stands reports whether the block at anchor is still part of the request; no
+// anchor always is.
+func stands(q *Request, anchor string) bool {
+	return anchor == "" || slices.Contains(route.Anchors(q.Wire), anchor)
+}
+
 // reusable reports an earlier declaration of the conversation that still covers
 // an action of class: same root, young enough, nothing foreign came in, and for
 // class change no new person's words but a bare continuation (13.8).
@@ -156,7 +167,7 @@ func (e *Engine) reusable(q *Request, t *live, class lemma.Class) string {
 		cov = c.covered
 	}
 	e.mu.Unlock()
-	if cov == nil || cov.turn == t.id || cov.root != t.scope.Root || t.external {
+	if cov == nil || cov.turn == t.id || cov.root != t.scope.Root || t.external || !stands(q, cov.anchor) {
 		return ""
 	}
 	if e.Now().Sub(cov.at) > e.Settings().DeclareReuse || class.Rank() > cov.class.Rank() {

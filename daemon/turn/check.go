@@ -147,6 +147,7 @@ func (e *Engine) cover(t *live, c *checked) {
 	if c.undeclared {
 		return
 	}
+	t.anchor = ""
 	if t.covered == "" || c.oc.class.Rank() > t.covered.Rank() {
 		t.covered = c.oc.class
 	}
@@ -243,6 +244,14 @@ func (e *Engine) store(ctx context.Context, q *Request, t *live, text, why strin
 	if _, err := e.Store.Append(ctx, drafts...); err != nil {
 		return fmt.Errorf("store block: %w", err)
 	}
+	if ground {
+		t.anchor = anchor
+		e.mu.Lock()
+		if c := e.convs[t.conversation]; c != nil && c.covered != nil && c.covered.turn == t.id {
+			c.covered.anchor = anchor
+		}
+		e.mu.Unlock()
+	}
 	return nil
 }
 
@@ -256,12 +265,12 @@ func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live) error {
 	if err != nil {
 		return fmt.Errorf("read facts: %w", err)
 	}
-	blocks, err := e.Store.Blocks(t.conversation)
+	standing, err := e.standing(q)
 	if err != nil {
 		return fmt.Errorf("read blocks: %w", err)
 	}
-	var sent strings.Builder
-	for _, b := range blocks {
+	var sent strings.Builder // what a compaction took away is said again
+	for _, b := range standing {
 		sent.WriteString(b.Text)
 	}
 	var news []lemma.Fact

@@ -18,9 +18,9 @@ import (
 
 	"gettier.dev/gettierd/daemon/gate"
 	"gettier.dev/gettierd/daemon/hold"
-	"gettier.dev/gettierd/daemon/proxy/anthropic"
-	"gettier.dev/gettierd/daemon/proxy/openai"
-	"gettier.dev/gettierd/daemon/proxy/responses"
+	anthropicapi "gettier.dev/gettierd/daemon/proxy/anthropic"
+	openaiapi "gettier.dev/gettierd/daemon/proxy/openai"
+	responsesapi "gettier.dev/gettierd/daemon/proxy/responses"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"

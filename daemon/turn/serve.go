@@ -80,12 +80,22 @@ func (e *Engine) prepare(ctx context.Context, q *Request, t *live) (outcome, err
 // body is the client's request with every stored block whose anchor it still
 // holds, spliced in as the bytes that were sent before.
 func (e *Engine) body(q *Request) ([]byte, error) {
-	blocks, err := e.Store.Blocks(q.conversation)
+	in, err := e.standing(q)
 	if err != nil {
 		return nil, err
 	}
-	if len(blocks) == 0 {
+	if len(in) == 0 {
 		return q.Wire.Body, nil
+	}
+	return q.Adapter.Splice(q.Wire, in)
+}
+
+// standing are the conversation's blocks whose anchors this request still holds,
+// in the order of their places.
+func (e *Engine) standing(q *Request) ([]wire.Block, error) {
+	blocks, err := e.Store.Blocks(q.conversation)
+	if err != nil || len(blocks) == 0 {
+		return nil, err
 	}
 	anchors := route.Anchors(q.Wire)
 	var in []wire.Block
@@ -94,11 +104,8 @@ func (e *Engine) body(q *Request) ([]byte, error) {
 			in = append(in, wire.Block{After: i, Text: b.Text})
 		}
 	}
-	if len(in) == 0 {
-		return q.Wire.Body, nil
-	}
 	slices.SortStableFunc(in, func(a, b wire.Block) int { return a.After - b.After })
-	return q.Adapter.Splice(q.Wire, in)
+	return in, nil
 }
 
 // prompt is what a new prompt gets before its answer: known facts, and where

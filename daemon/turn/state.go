@@ -25,6 +25,9 @@ type coverage struct {
 	class lemma.Class
 	root  string
 	turn  string
+	// anchor is where the block stands that told the model what was found, "" when
+	// none was needed. A declaration covers nothing once that is gone (compaction).
+	anchor string
 }
 
 // live is a turn in memory. Its requests are served one at a time (mu).
@@ -67,6 +70,7 @@ type live struct {
 	fresh     bool        // nothing was done for its prompt yet
 	side      bool        // a client's own errand
 	covered   lemma.Class // strongest class that a declaration of this turn covers, "" = none
+	anchor    string      // of the block that its newest check left, see coverage
 	openCalls []wire.Call // calls of the last answer that wait for results
 
 	// snap is what other requests may look at while this turn is being served.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
@@ -655,4 +656,65 @@ func TestSameWordsElsewhere(t *testing.T) {
 	if out.headers.Decision == lemma.DecCaught {
 		t.Error("a catch from another project's reading")
 	}
+}
+
+// TestCompactionEndsCoverage: once the block with the correction is gone from the
+// history, the next wrong call is checked again, and a new prompt is told the
+// facts again.
+func TestCompactionEndsCoverage(t *testing.T) {
+	r := newRig(t)
+	wrong, right := `{"command":"sed -i s/1mb/25mb/ app.json"}`, `{"command":"sed -i s/1m/25m/ nginx.conf"}`
+	r.answer = func(_ int, body []byte) (int, string, string) {
+		switch {
+		case isDeclare(body):
+			return declareAnswer(wire.Chat, body, declared25)
+		case bytes.Contains(body, []byte("→ contradicted")):
+			return 200, "application/json", chatCall("c", "shell", right)
+		}
+		return 200, "application/json", chatCall("c", "shell", wrong)
+	}
+	in := func(loop bool) func(*Request) {
+		return func(q *Request) {
+			q.Route.Conversation = "session"
+			q.Route.Continues = loop
+			if loop {
+				q.Route.Kind, q.Route.AnchorItem = route.Loop, len(q.Wire.Items)-1
+			}
+		}
+	}
+	call := func(out *sink) string {
+		t.Helper()
+		ans := readClient(t, wire.Chat, false, out.buf.Bytes())
+		if len(ans.Calls) != 1 {
+			t.Fatalf("client got %s", out.buf.String())
+		}
+		return string(ans.Calls[0].Args)
+	}
+	first, err := r.request(wire.Chat, chatRequest(false, true, user(ticket)), in(false))
+	if err != nil || call(first) != right {
+		t.Fatal(err, first.buf.String())
+	}
+	// The client compacts: the anchor is gone, the turn goes on, for three laps.
+	for lap := range 3 {
+		body := chatRequest(false, true, user("Summary of the work so far."), `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"shell","arguments":"{}"}}]}`,
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c","content":"done %d"}`, lap))
+		out, err := r.request(wire.Chat, body, in(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.headers.Turn != first.headers.Turn {
+			t.Fatalf("lap %d opened turn %s", lap, out.headers.Turn)
+		}
+		if got := call(out); got != right {
+			t.Errorf("lap %d: the wrong call left: %s", lap, got)
+		}
+	}
+	next, err := r.request(wire.Chat, chatRequest(false, true, user("Now raise the timeout in the nginx config.")), in(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row, _ := r.led.Turn(next.headers.Turn); !slices.Contains(r.kinds(row.ID), "turn.injected") {
+		t.Errorf("the facts were not said again: %v", r.kinds(row.ID))
+	}
+	r.verifyLedger()
 }
