@@ -1,62 +1,41 @@
 package ipcserver
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/ledger/lemma"
 )
 
 func (s *Server) holdAnswer(w http.ResponseWriter, r *http.Request) {
-	a, err := read[ipc.HoldAnswer](w, r, false)
-	if err == nil && len(a.Items) == 0 {
-		err = bad("no item is answered")
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.AnswerHold(r.Context(), r.PathValue("id"), a, by)
-	s.answer(w, r, v, err)
+	personal(s, w, r, func(a ipc.HoldAnswer) error {
+		if len(a.Items) == 0 {
+			return bad("no item is answered")
+		}
+		return nil
+	}, func(ctx context.Context, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error) {
+		return s.o.Backend.AnswerHold(ctx, r.PathValue("id"), a, by)
+	})
 }
 
 func (s *Server) factTell(w http.ResponseWriter, r *http.Request) {
-	t, err := read[ipc.Tell](w, r, false)
-	if err == nil && strings.TrimSpace(t.Claim) == "" {
-		err = bad("the claim is missing")
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.Tell(r.Context(), t, by)
-	s.answer(w, r, v, err)
+	personal(s, w, r, func(t ipc.Tell) error {
+		if strings.TrimSpace(t.Claim) == "" {
+			return bad("the claim is missing")
+		}
+		return nil
+	}, s.o.Backend.Tell)
 }
 
 func (s *Server) factInvalidate(w http.ResponseWriter, r *http.Request) {
-	t, err := read[ipc.Invalidation](w, r, false)
-	if err == nil && strings.TrimSpace(t.Reason) == "" {
-		err = bad("a reason is missing")
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.InvalidateFact(r.Context(), r.PathValue("id"), t.Reason, by)
-	s.answer(w, r, v, err)
+	personal(s, w, r, func(t ipc.Invalidation) error {
+		if strings.TrimSpace(t.Reason) == "" {
+			return bad("a reason is missing")
+		}
+		return nil
+	}, func(ctx context.Context, t ipc.Invalidation, by lemma.Answerer) (lemma.Fact, error) {
+		return s.o.Backend.InvalidateFact(ctx, r.PathValue("id"), t.Reason, by)
+	})
 }

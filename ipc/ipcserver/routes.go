@@ -235,27 +235,37 @@ func (s *Server) sensorRun(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, v, err)
 }
 
-func (s *Server) sensorsApprove(w http.ResponseWriter, r *http.Request) {
-	a, err := read[ipc.SensorApproval](w, r, false)
-	if err == nil && len(a.Sensors) == 0 {
-		err = bad("no sensor is named")
+// personal answers a call that only a person may make: the body is read and
+// checked before it is asked who calls.
+func personal[T, V any](s *Server, w http.ResponseWriter, r *http.Request, check func(T) error, do func(context.Context, T, lemma.Answerer) (V, error)) {
+	t, err := read[T](w, r, false)
+	if err == nil {
+		err = check(t)
 	}
-	for _, p := range a.Sensors {
-		if err == nil && p.Qualified == "" {
-			err = bad("each sensor needs its qualified id")
-		}
+	var by lemma.Answerer
+	if err == nil {
+		by, err = s.person(r)
 	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.ApproveSensors(r.Context(), a, by)
+	v, err := do(r.Context(), t, by)
 	s.answer(w, r, v, err)
+}
+
+func (s *Server) sensorsApprove(w http.ResponseWriter, r *http.Request) {
+	personal(s, w, r, func(a ipc.SensorApproval) error {
+		if len(a.Sensors) == 0 {
+			return bad("no sensor is named")
+		}
+		for _, p := range a.Sensors {
+			if p.Qualified == "" {
+				return bad("each sensor needs its qualified id")
+			}
+		}
+		return nil
+	}, s.o.Backend.ApproveSensors)
 }
 
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
@@ -263,21 +273,7 @@ func (s *Server) projects(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) projectAdd(w http.ResponseWriter, r *http.Request) {
-	p, err := read[ipc.Project](w, r, false)
-	if err == nil {
-		err = checkProject(p)
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.AddProject(r.Context(), p, by)
-	s.answer(w, r, v, err)
+	personal(s, w, r, checkProject, s.o.Backend.AddProject)
 }
 
 // checkProject keeps names usable as scope, path prefix and table cell.
@@ -319,19 +315,10 @@ func (s *Server) projectRemove(w http.ResponseWriter, r *http.Request) {
 func (s *Server) config(w http.ResponseWriter, r *http.Request) { plain(s, w, r, s.o.Backend.Config) }
 
 func (s *Server) configApprove(w http.ResponseWriter, r *http.Request) {
-	a, err := read[ipc.ConfigApproval](w, r, false)
-	if err == nil && a.Hash == "" {
-		err = bad("the hash that was shown is missing")
-	}
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	by, err := s.person(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	v, err := s.o.Backend.ApproveConfig(r.Context(), a, by)
-	s.answer(w, r, v, err)
+	personal(s, w, r, func(a ipc.ConfigApproval) error {
+		if a.Hash == "" {
+			return bad("the hash that was shown is missing")
+		}
+		return nil
+	}, s.o.Backend.ApproveConfig)
 }
