@@ -123,8 +123,7 @@ func (c *terminal) still(d time.Duration) string {
 // A terminal that says nothing costs at most the time that one may take to
 // answer, and nothing is asked twice. One that answers chooses the look.
 func TestPTY(t *testing.T) {
-	f, socket := served(t)
-	f.HoldRows = nil // no time runs on the screen
+	_, socket := served(t, func(f *fake) { f.HoldRows = nil }) // no time runs on the screen
 	for _, c := range []struct{ name, answer, look string }{
 		{"silent", "", "\x1b[38;5;111m["},
 		{"dark", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\\x1b[?62c", "\x1b[38;5;111m["},

@@ -33,8 +33,9 @@ func child(socket string) int {
 	return 0
 }
 
-// served is the sample behind a real socket, with times of today.
-func served(t testing.TB) (*fake, string) {
+// served is the sample behind a real socket, with times of today. Once it is
+// served the sample belongs to the server, so a test changes it through edit.
+func served(t testing.TB, edit ...func(*fake)) (*fake, string) {
 	t.Helper()
 	f := sample()
 	for i := range f.HoldRows {
@@ -44,6 +45,9 @@ func served(t testing.TB) (*fake, string) {
 	}
 	slices.Reverse(f.HoldRows) // the one with two claims is first
 	f.HoldRows[1].ExpiresAt = lemma.Time(time.Now().Add(2 * time.Hour))
+	for _, e := range edit {
+		e(f)
+	}
 	socket := ipctest.Socket(t)
 	ipctest.Serve(t, socket, ipcserver.Options{Backend: chained{f}, Person: ipctest.Anyone})
 	return f, socket

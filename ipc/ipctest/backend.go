@@ -206,6 +206,8 @@ func find[T any](rows []T, what, id string, of func(T) string) (T, error) {
 }
 
 func (b *Backend) Fact(_ context.Context, id string) (lemma.Fact, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return find(b.FactRows, "fact", id, func(f lemma.Fact) string { return f.ID })
 }
 
@@ -216,6 +218,8 @@ func (b *Backend) Holds(_ context.Context, q ipc.HoldQuery) (ipc.List[lemma.Hold
 }
 
 func (b *Backend) Hold(_ context.Context, id string) (lemma.Hold, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return find(b.HoldRows, "hold", id, func(h lemma.Hold) string { return h.ID })
 }
 
@@ -228,12 +232,12 @@ func (b *Backend) Turns(_ context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn],
 }
 
 func (b *Backend) Turn(_ context.Context, id string) (ipc.TurnDetail, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	t, err := find(b.TurnRows, "turn", id, func(t ipc.Turn) string { return t.ID })
 	if err != nil {
 		return ipc.TurnDetail{}, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	d := ipc.TurnDetail{Turn: t, Blocks: b.BlockRows[id]}
 	for _, e := range b.entries {
 		if e.Turn == id {
