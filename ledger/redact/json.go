@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -99,7 +100,8 @@ func nameAfter(b []byte, end int, name string) string {
 
 // stringValue redacts one quoted string; nil spans mean that nothing changed.
 func (e *Engine) stringValue(quoted []byte, name string, depth int) ([]byte, []found) {
-	escaped := bytes.IndexByte(quoted, '\\') >= 0
+	// Bytes that are no UTF-8 are judged as they will be written.
+	escaped := bytes.IndexByte(quoted, '\\') >= 0 || !utf8.Valid(quoted)
 	text := quoted[1 : len(quoted)-1]
 	if escaped {
 		text = []byte(unquote(quoted))
