@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,17 +28,18 @@ type terminal struct {
 	n    int // commands typed
 }
 
-// newTerminal starts a tmux server of its own.
+// newTerminal starts a tmux server of its own: another person at another window.
 func (h *house) newTerminal() *terminal {
 	h.t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		h.t.Skip("tmux is not installed: a person's terminal cannot be had")
 	}
+	h.terminals++
 	tm := &terminal{
-		t: h.t, name: "person", dir: h.dir,
+		t: h.t, name: fmt.Sprintf("person%d", h.terminals), dir: h.dir,
 		env: append(cleanEnv(h.dir), "TMUX_TMPDIR="+h.dir, "TERM=xterm-256color", "PATH="+filepath.Dir(binary(h.t, "gettier"))+":"+os.Getenv("PATH")),
 	}
-	tm.tmux("-f", "/dev/null", "new-session", "-d", "-x", "160", "-y", "50", "sh")
+	tm.tmux("-u", "-f", "/dev/null", "new-session", "-d", "-x", "160", "-y", "50", "sh")
 	h.t.Cleanup(func() { tm.tmux("kill-server") })
 	return tm
 }
@@ -153,6 +155,91 @@ func TestE2EHold(t *testing.T) {
 			}
 
 		})
+	}
+}
+
+// sees waits for words on the screen.
+func (tm *terminal) sees(words ...string) {
+	tm.t.Helper()
+	eventually(tm.t, fmt.Sprintf("%s shows %q", tm.name, words), func() bool { return tm.shows(words...) })
+}
+
+func (tm *terminal) shows(words ...string) bool {
+	tm.t.Helper()
+	screen := tm.tmux("capture-pane", "-p", "-J")
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(screen, w) })
+}
+
+// TestE2EThreeHands: two screens and a command look at one hold. Whoever is
+// first wins; the others say so at once, and by which hand.
+func TestE2EThreeHands(t *testing.T) {
+	t.Parallel()
+	h, _ := unmeasurable(t, "5m")
+	one, two, command, a := h.newTerminal(), h.newTerminal(), h.newTerminal(), h.agent(h.project)
+	for _, tm := range []*terminal{one, two} {
+		tm.tmux("send-keys", "gettier --socket "+h.socket, "Enter")
+		tm.sees("[1 Holds]", "Nothing waits")
+	}
+	ask := func(n int, known ...string) lemma.Hold {
+		body := chatTongue.body(true, false, chatTongue.user(fmt.Sprint(ticket, " Case ", n)))
+		go func() { _, _ = a.do(http.MethodPost, chatTongue.path, body) }()
+		hold := h.opened(known...)
+		one.sees("The model assumes")
+		two.sees("The model assumes")
+		return hold
+	}
+	// told waits until each screen has the answer and no longer the question.
+	told := func(hold lemma.Hold, words string, screens ...*terminal) {
+		t.Helper()
+		left := screens
+		eventually(t, "the screens show that "+hold.ID+" is answered", func() bool {
+			left = slices.DeleteFunc(slices.Clone(left), func(tm *terminal) bool {
+				return tm.shows(words, "Nothing waits")
+			})
+			return len(left) == 0
+		})
+		seen := time.Now()
+		for _, e := range h.entries() {
+			if e.Kind != string(lemma.KHoldAnswered) || body[lemma.HoldAnsweredBody](t, e).Hold != hold.ID {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339Nano, e.TS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The bound is 100 ms; the rest is tmux, and a machine that others use, too.
+			if d := seen.Sub(at); d > 5*time.Second {
+				t.Errorf("the other screens took %v", d)
+			} else {
+				t.Logf("on every screen %v after it was answered", d)
+			}
+		}
+	}
+
+	first := ask(1)
+	if screen, code := h.answer(command, first.ID, "--correct 'the edge takes 1 MB'"); code != "0" {
+		t.Fatalf("exit %s\n%s", code, screen)
+	}
+	told(first, "answered: correct by", one, two)
+
+	second := ask(2, first.ID)
+	var pressed time.Time
+	eventually(t, "a screen answers", func() bool {
+		if one.shows("✓", "answered: confirm") {
+			return true
+		}
+		if time.Since(pressed) > 2*time.Second { // a key that comes too early is not taken
+			one.tmux("send-keys", "c")
+			pressed = time.Now()
+		}
+		return false
+	})
+	told(second, "answered: confirm", one, two)
+	if !two.shows("answered: confirm by", "via tui") {
+		t.Errorf("the other screen does not say by whom:\n%s", two.tmux("capture-pane", "-p", "-J"))
+	}
+	if screen, code := h.answer(command, second.ID, "--waive 'too late'"); code == "0" || !strings.Contains(screen, "was answered (confirm)") || !strings.Contains(screen, "via tui on pts/") {
+		t.Errorf("the command, too late: exit %s\n%s", code, screen)
 	}
 }
 

@@ -66,9 +66,10 @@ type house struct {
 	env     []string
 	attr    *syscall.SysProcAttr // whose house it is, nil = ours
 
-	d      *process
-	proxy  string // host:port
-	agents []*agent
+	d         *process
+	proxy     string // host:port
+	agents    []*agent
+	terminals int // so far
 }
 
 // plan says how a house differs from the usual one.
