@@ -39,7 +39,7 @@ func (s *scan) encoded() {
 		}
 		n := b - a
 		if n >= encodedMin && n <= encodedMost && readable(t[a:b]) {
-			if plain, ok := decode(t[a:b]); ok && printable(plain) && len(s.e.findAt(plain, s.depth+1)) > 0 {
+			if plain, ok := decode(t[a:b]); ok && printable(plain) && len(s.e.findAt(plain, s.depth+1, nil)) > 0 {
 				e := b
 				for e < len(t) && e-b < 2 && t[e] == '=' {
 					e++

@@ -74,11 +74,21 @@ func (e *Engine) String(s string) (string, []Hit) {
 // returns b itself. b is never changed. Redacting the result again changes
 // nothing.
 func (e *Engine) Bytes(b []byte) ([]byte, []Hit) {
+	all, text := e.settled(b, &memory{})
+	if len(all) == 0 {
+		return b, nil
+	}
+	return text, tally(all)
+}
+
+// settled finds everything that has to go, in order, and what remains: passes
+// over the text until one finds nothing more.
+func (e *Engine) settled(b []byte, m *memory) ([]found, []byte) {
 	var all []found // places in b
 	text := b
 	var segs []segment // how text maps back to b, after the first pass
 	for range maxPasses {
-		spans := e.find(text)
+		spans := e.find(text, m)
 		if len(spans) == 0 {
 			break
 		}
@@ -89,10 +99,7 @@ func (e *Engine) Bytes(b []byte) ([]byte, []Hit) {
 		sortFound(all)
 		text, segs = replace(b, all)
 	}
-	if len(all) == 0 {
-		return b, nil
-	}
-	return text, tally(all)
+	return all, text
 }
 
 // segment says that from out on, output offsets are input offsets plus shift.

@@ -86,11 +86,11 @@ func (s *scan) add(start, end int, rule string) {
 }
 
 // find returns the spans of one pass, in order and disjoint.
-func (e *Engine) find(text []byte) []found {
-	return e.findAt(text, 0)
+func (e *Engine) find(text []byte, m *memory) []found {
+	return e.findAt(text, 0, m)
 }
 
-func (e *Engine) findAt(text []byte, depth int) []found {
+func (e *Engine) findAt(text []byte, depth int, m *memory) []found {
 	s := &scan{e: e, text: text, depth: depth}
 	e.auto.run(text, func(end int, words []hitword) {
 		for _, w := range words {
@@ -108,12 +108,12 @@ func (e *Engine) findAt(text []byte, depth int) []found {
 	if depth < maxDepth {
 		s.encoded()
 	}
-	if len(s.spans) == 0 {
+	if len(s.spans) == 0 && (m == nil || len(m.secrets) == 0) {
 		return nil
 	}
 	out := settle(text, s.spans)
 	if depth == 0 {
-		out = settle(text, s.repeated(out))
+		out = settle(text, s.repeated(out, m))
 	}
 	return out
 }
@@ -123,24 +123,28 @@ const (
 	repeatMost = 64
 )
 
+// memory holds the secrets that were found by their context, so that later
+// parts of one stream know them too. It belongs to whoever scans that stream.
+type memory struct{ secrets [][]byte }
+
 // repeated adds the other places of secrets that were found by their context:
 // the same password is no less secret where nothing names it. One pass serves
 // all secrets: a bit per pair of first bytes says where to look closer.
-func (s *scan) repeated(spans []found) []found {
+func (s *scan) repeated(spans []found, m *memory) []found {
 	n := len(spans)
-	var seen [][]byte
-	var pairs [1 << 16 / 64]uint64
 	for _, f := range spans {
 		secret := s.text[f.start:f.end]
-		if len(secret) < repeatMin || len(secret) > 512 || len(seen) >= repeatMost || !telling(secret) || containsBytes(seen, secret) {
-			continue
+		if len(secret) >= repeatMin && len(secret) <= 512 && len(m.secrets) < repeatMost && telling(secret) && !containsBytes(m.secrets, secret) {
+			m.secrets = append(m.secrets, bytes.Clone(secret))
 		}
-		seen = append(seen, secret)
+	}
+	if len(m.secrets) == 0 {
+		return spans
+	}
+	var pairs [1 << 16 / 64]uint64
+	for _, secret := range m.secrets {
 		p := pair(secret)
 		pairs[p/64] |= 1 << (p % 64)
-	}
-	if len(seen) == 0 {
-		return spans
 	}
 	next := 0 // first span that ends behind at
 	for at := 0; at+repeatMin <= len(s.text); at++ {
@@ -148,7 +152,7 @@ func (s *scan) repeated(spans []found) []found {
 		if pairs[p/64]>>(p%64)&1 == 0 {
 			continue
 		}
-		for _, secret := range seen {
+		for _, secret := range m.secrets {
 			if !bytes.HasPrefix(s.text[at:], secret) {
 				continue
 			}
