@@ -166,6 +166,14 @@ func ownDaemon(line string) bool {
 	return false
 }
 
+// exampleInput is what examples that read standard input get, by their first
+// two words.
+var exampleInput = map[string]string{
+	"redact":         "nothing secret here\n",
+	"redact --jsonl": `{"text":"nothing secret here"}` + "\n",
+	"sensors judge":  `{"claim":"nginx accepts uploads of 25 MB","sensor":"proxy.config","output":"client_max_body_size 1m;"}` + "\n",
+}
+
 func TestExamples(t *testing.T) {
 	for _, line := range examples(t) {
 		if ownDaemon(line) {
@@ -179,6 +187,9 @@ func TestExamples(t *testing.T) {
 			}
 			if strings.Contains(line, "approve") && !strings.Contains(line, "--yes") {
 				w.stdin = typed(t, "y\n")
+			}
+			if text, ok := exampleInput[strings.Join(args[:min(len(args), 2)], " ")]; ok {
+				w.stdin = strings.NewReader(text)
 			}
 			if args := strings.Join(args, " "); args == "down" {
 				w.signal = func(_ int, s syscall.Signal) error {
