@@ -92,7 +92,7 @@ func (s *turns) news(m *Model, b *batch) {
 }
 
 func (m *Model) readTurn(t ipc.Turn) turnRow {
-	r := turnRow{Turn: t, at: m.stamp(t.OpenedAt), agent: first2(tidy(t.Agent), "unknown"), scope: scopeWord(t.Scope), prompt: tidy(t.Prompt), word: decisionWord(t.Decision)}
+	r := turnRow{Turn: t, at: m.stamp(t.OpenedAt), agent: first2(tidy(t.Agent), "unknown"), scope: scopeWord(t.Scope), prompt: tidy(words.Asked(t.RequestKind, t.Prompt)), word: decisionWord(t.Decision)}
 	if at, ok := words.Time(t.OpenedAt); ok {
 		r.at = safe(at.Local().Format("15:04:05"))
 	}

@@ -40,7 +40,9 @@ func (Process) Alive() bool { return false }
 func (Process) Chain() []Process { return nil }
 
 // Person is not built for this system.
-func Chat(Process) error { return &Refusal{Why: "processes cannot be looked up on this system"} }
+func Chat(Process) (lemma.Answerer, error) {
+	return lemma.Answerer{}, &Refusal{Why: "processes cannot be looked up on this system"}
+}
 
 // Person is not built here.
 func Person(Process) (lemma.Answerer, error) {

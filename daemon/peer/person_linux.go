@@ -120,14 +120,7 @@ func person(p, self Process) (lemma.Answerer, error) {
 	if again, err := readStat(p.PID); err != nil || again.start != p.Start || again.ppid != st.ppid || again.tty != st.tty {
 		return gone()
 	}
-	a := lemma.Answerer{UID: p.UID, Via: "cli", TTY: ttyName(st.tty)}
-	if u, err := user.LookupId(strconv.Itoa(p.UID)); err == nil {
-		a.User = u.Username
-	}
-	for _, q := range line {
-		a.Chain = append(a.Chain, describe(q))
-	}
-	return a, nil
+	return answerer("cli", st.tty, line), nil
 }
 
 // systemDirs hold programs that an ordinary user cannot put there.
@@ -154,18 +147,35 @@ func host(q, self Process) bool {
 	return ok && sys.Uid == 0 && st.Mode().Perm()&0o022 == 0
 }
 
-// Chat says whether p's chat may carry a person's words (design 13.2): it is
-// alive and no agent's client started it. The error is a *Refusal.
-func Chat(p Process) error {
-	if !p.Alive() {
-		return &Refusal{Why: "the calling process has ended"}
+// Chat is the person whose words p's chat may carry (design 13.2): it is alive
+// and no agent's client started it. The error is a *Refusal.
+func Chat(p Process) (lemma.Answerer, error) {
+	st, err := readStat(p.PID)
+	if err != nil || !p.Alive() {
+		return lemma.Answerer{}, &Refusal{Why: "the calling process has ended"}
 	}
-	for _, q := range p.Chain() {
+	chain := p.Chain()
+	for _, q := range chain {
 		if name, ok := agent(q); ok {
-			return &Refusal{Why: fmt.Sprintf("it was started by %s (process %d)", name, q.PID), Hint: terminalHint}
+			return lemma.Answerer{}, &Refusal{Why: fmt.Sprintf("it was started by %s (process %d)", name, q.PID), Hint: terminalHint}
 		}
 	}
-	return nil
+	return answerer("chat", st.tty, append([]Process{p}, chain...)), nil
+}
+
+// answerer is whoever stands behind the first process of line.
+func answerer(via string, tty int, line []Process) lemma.Answerer {
+	a := lemma.Answerer{UID: line[0].UID, Via: via}
+	if tty != 0 {
+		a.TTY = ttyName(tty)
+	}
+	if u, err := user.LookupId(strconv.Itoa(a.UID)); err == nil {
+		a.User = u.Username
+	}
+	for _, q := range line {
+		a.Chain = append(a.Chain, describe(q))
+	}
+	return a
 }
 
 // rooted checks the top of the line: the process below whatever adopts

@@ -321,7 +321,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		Scope:     sc,
 		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Start: proc.Start, Agent: agent},
 		CredHash:  cred, Observe: up.Observe, Timeout: clientTimeout(r.Header),
-		Person: func() error { return peer.Chat(proc) },
+		Person: func() (lemma.Answerer, error) { return peer.Chat(proc) },
 	}
 	if q.Scope.Named != "" && s.Conflict != nil {
 		s.Conflict(q.Scope.Named, q.Scope.Name)

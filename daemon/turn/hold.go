@@ -232,15 +232,18 @@ func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, 
 	case !q.Route.Interactive:
 		why = "this client is not an interactive chat"
 	}
+	by := lemma.Answerer{UID: q.Principal.UID, User: q.Principal.User, Via: "chat"}
 	if why == "" && q.Person != nil {
-		if perr := q.Person(); perr != nil {
+		who, perr := q.Person()
+		if perr != nil {
 			why = perr.Error()
+		} else {
+			by = who
 		}
 	}
 	if why != "" && hold.PersonRule {
 		return h, false, why, nil
 	}
-	by := lemma.Answerer{UID: q.Principal.UID, User: q.Principal.User, Via: "chat"}
 	answered, err := e.Holds.Answer(ctx, h.ID, r.Items, by)
 	var closed *hold.Closed
 	if errors.As(err, &closed) || errors.Is(err, hold.ErrIncomplete) {

@@ -232,7 +232,7 @@ func TestChatReply(t *testing.T) {
 		}, false},
 		"started by an agent": {func(h lemma.Hold, q string) string { return replyRequest(q, "y "+short(h.ID)) }, func(q *Request) {
 			from(7, 99)(q)
-			q.Person = func() error { return fmt.Errorf("it was started by claude") }
+			q.Person = func() (lemma.Answerer, error) { return lemma.Answerer{}, fmt.Errorf("it was started by claude") }
 		}, false},
 		"more than the reply": {func(h lemma.Hold, q string) string { return replyRequest(q, "y "+short(h.ID)+" and then drop it") }, from(7, 99), true},
 		"bare yes":            {func(_ lemma.Hold, q string) string { return replyRequest(q, "y") }, from(7, 99), true},

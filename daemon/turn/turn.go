@@ -98,9 +98,9 @@ type Request struct {
 	Principal lemma.Principal
 	CredHash  string
 	Timeout   time.Duration // how long the client waits for a first byte, 0 = unknown
-	// Person says why the process behind the request cannot carry a person's
-	// words, nil when it can; asked only for chat replies.
-	Person  func() error
+	// Person is whose words the process behind the request carries, or why it
+	// cannot carry a person's; asked only for chat replies.
+	Person  func() (lemma.Answerer, error)
 	Observe bool // the upstream is only observed: nothing below effect destroy is checked
 
 	conversation string // scoped name, set by Serve

@@ -93,7 +93,7 @@ func (a *app) printHolds(p *printer, holds []lemma.Hold) {
 				p.line("           tried %s", t)
 			}
 			if an := it.Answer; an != nil {
-				p.line("           answered %s by %s via %s  %s", string(an.Answer), an.By.User, an.By.Via, an.Text)
+				p.line("           answered %s by %s via %s  %s", string(an.Answer), words.Person(an.By), an.By.Via, an.Text)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func (a *app) turnsCommand() *cobra.Command {
 				if d, ok := words.Between(t.OpenedAt, t.ClosedAt); ok {
 					took = words.Millis(d.Milliseconds())
 				}
-				rows = append(rows, []string{lemma.Short(t.ID, ids), a.stamp(t.OpenedAt), t.Agent, t.Scope, string(t.Class), words.Decision(t.Decision), took, t.Prompt})
+				rows = append(rows, []string{lemma.Short(t.ID, ids), a.stamp(t.OpenedAt), t.Agent, t.Scope, string(t.Class), words.Decision(t.Decision), took, words.Asked(t.RequestKind, t.Prompt)})
 			}
 			p.table(rows, 6)
 			more(p, l.NextCursor)

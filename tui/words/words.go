@@ -208,6 +208,15 @@ func Tokens(u lemma.Usage) string {
 // Person names who answered.
 func Person(a lemma.Answerer) string { return Or(a.User, fmt.Sprintf("uid %d", a.UID)) }
 
+// Asked is what a turn was opened for: the person's words, or what a client asks
+// for by itself beside them, like a title.
+func Asked(kind, prompt string) string {
+	if side, ok := strings.CutPrefix(kind, "side:"); ok {
+		return "(" + side + ", asked by the client itself)"
+	}
+	return prompt
+}
+
 // Scope is a scope without its prefix: shop for project:shop.
 func Scope(s string) string { return strings.TrimPrefix(s, "project:") }
 

@@ -20,7 +20,7 @@ func TestSpelling(t *testing.T) {
 		{Provenance(lemma.Told), "≈ told"}, {Decision(""), "… open"}, {Decision(lemma.DecReleasedUnverified), "· released_unverified"},
 		{Verdict(lemma.OutOfScope), "? out_of_scope"}, {Verdicts(lemma.Counts{Contradicted: 1, Told: 2}), "1 contradicted, 2 told"},
 		{Rung(1), "forced tool call"}, {Rung(9), "unknown"}, {Tokens(lemma.Usage{Input: 1000, CacheRead: 5}), "1,000 in, 0 out, 5 from cache"},
-		{Person(lemma.Answerer{UID: 7}), "uid 7"}, {Scope("project:shop"), "shop"}, {Scope("host"), "host"},
+		{Person(lemma.Answerer{UID: 7}), "uid 7"}, {Asked("side:title", "<session> x"), "(title, asked by the client itself)"}, {Asked("new", "x"), "x"}, {Scope("project:shop"), "shop"}, {Scope("host"), "host"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
