@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+)
+
+// Refs calls fn for each blob that a body names: 64 hex digits in a member
+// whose name ends in _blob. The body is canonical.
+func Refs(body []byte, fn func(sum [32]byte)) {
+	mark := []byte(`_blob":"`)
+	for {
+		i := bytes.Index(body, mark)
+		if i < 0 {
+			return
+		}
+		body = body[i+len(mark):]
+		end := bytes.IndexByte(body, '"')
+		var sum [32]byte
+		if end == 2*len(sum) {
+			if _, err := hex.Decode(sum[:], body[:end]); err == nil {
+				fn(sum)
+			}
+		}
+	}
+}
+
+// note remembers which blobs an entry names, and up to where they may be gone.
+func (c *checker) note(l leaf) {
+	Refs(l.entry.Body, func(sum [32]byte) { c.refs[sum] = l.seq })
+	if l.entry.Kind != "blob.forgotten" {
+		return
+	}
+	var b struct {
+		Through uint64 `json:"through"`
+	}
+	if json.Unmarshal(l.entry.Body, &b) == nil && b.Through < l.seq && (c.pruned == nil || b.Through >= *c.pruned) {
+		c.pruned = &b.Through
+	}
+}
+
+func (c *checker) readBlobs() error {
+	for {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		f, err := c.next("blobs")
+		if err != nil || f == nil {
+			return err
+		}
+		name := f.Name
+		p := placeOf(name)
+		if p.class != classBlobs {
+			c.problem(p.seqOf(), name, "the file does not belong to this log")
+			c.pend = nil
+			continue
+		}
+		raw, _ := hex.DecodeString(p.sum) // placeOf has looked
+		sum := [32]byte(raw)
+		last, named := c.refs[sum]
+		before := c.rep.Count
+		content, err := c.take(name, -1, MaxBlob)
+		for i := before; i < min(c.rep.Count, len(c.rep.Problems)); i++ {
+			c.rep.Problems[i].Seq = last
+		}
+		if err != nil {
+			return err
+		}
+		if content == nil && f.Size > 0 {
+			continue
+		}
+		c.rep.Blobs++
+		c.blobs[sum] = true
+		switch {
+		case !named:
+			c.problem(0, name, "no entry names this blob")
+		case sha256.Sum256(content) != sum:
+			c.problem(last, name, "the blob holds other bytes; entry %d names it", last)
+		case c.o.Blob != nil:
+			if err := c.o.Blob(sum, content); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// missingBlobs looks for each blob that an entry names.
+func (c *checker) missingBlobs() {
+	type ref struct {
+		seq uint64
+		sum [32]byte
+	}
+	var gone []ref
+	for sum, last := range c.refs {
+		switch {
+		case c.blobs[sum]:
+		case c.pruned != nil && last <= *c.pruned:
+			c.rep.Forgotten++
+		default:
+			gone = append(gone, ref{last, sum})
+		}
+	}
+	slices.SortFunc(gone, func(a, b ref) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), bytes.Compare(a.sum[:], b.sum[:]))
+	})
+	for _, g := range gone {
+		c.problem(g.seq, BlobName(g.sum), "the blob is missing; entry %d names it", g.seq)
+	}
+}
