@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
 	"gettier.dev/gettierd/ipc"
 )
 
@@ -296,6 +299,76 @@ func TestE2EPaths(t *testing.T) {
 	}
 }
 
+// encoded wraps text in codings, the first one innermost.
+func encoded(t testing.TB, codings, text string) string {
+	t.Helper()
+	for c := range strings.SplitSeq(codings, ", ") {
+		var b bytes.Buffer
+		w := encoder(t, c, &b)
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text = b.String()
+	}
+	return text
+}
+
+// flusher is a compressor that can say what it has so far.
+type flusher interface {
+	io.WriteCloser
+	Flush() error
+}
+
+func encoder(t testing.TB, coding string, w io.Writer) flusher {
+	t.Helper()
+	switch coding {
+	case "gzip":
+		return gzip.NewWriter(w)
+	case "br":
+		return brotli.NewWriter(w)
+	case "zstd":
+		z, err := zstd.NewWriter(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return z
+	}
+	t.Fatalf("no coding %q", coding)
+	return nil
+}
+
+// TestE2ECodedBodies: a compressed request is read like any other and goes on in
+// plain; one that nobody judges goes on as it came.
+func TestE2ECodedBodies(t *testing.T) {
+	t.Parallel()
+	up := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: up.URL})
+	a := h.agent(h.project)
+	for _, tg := range tongues {
+		for _, c := range []string{"gzip", "br", "zstd", "gzip, zstd"} {
+			before := len(up.all())
+			good := tg.body(true, false, tg.user(ticket+" "+c))
+			r := a.post(t, tg.path, encoded(t, c, good), "Content-Encoding", c)
+			if r.status != http.StatusOK || r.err != nil || tg.says(t, true, r.body) != corrected {
+				t.Errorf("%s, %s: %d %v %s", tg.name, c, r.status, r.err, r.body)
+			}
+			for _, x := range up.all()[before:] {
+				if x.header.Get("Content-Encoding") != "" || !json.Valid([]byte(x.body)) {
+					t.Errorf("%s, %s: the upstream got %v %.80q", tg.name, c, x.header, x.body)
+				}
+			}
+		}
+	}
+	before, raw := len(up.all()), encoded(t, "gzip", `{"input":"x"}`)
+	a.post(t, "/v1/embeddings", raw, "Content-Encoding", "gzip")
+	if x := up.all()[before]; x.body != raw || x.header.Get("Content-Encoding") != "gzip" {
+		t.Errorf("a body that nobody reads became %v %q", x.header, x.body)
+	}
+}
+
 // TestE2ERefusedBodies: a body that cannot be read for certain is refused in the
 // client's format, with its place, and nothing is forwarded.
 func TestE2ERefusedBodies(t *testing.T) {
@@ -303,10 +376,6 @@ func TestE2ERefusedBodies(t *testing.T) {
 	up := newRecorder(t, believer)
 	h := newHouse(t, plan{upstream: up.URL, config: "proxy:\n  max_body: 64KiB\n"})
 	a := h.agent(h.project)
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	io.WriteString(z, chatTongue.body(false, false, chatTongue.user("hi")))
-	z.Close()
 	for _, tg := range tongues {
 		good := tg.body(true, false, tg.user("hi"))
 		dup := strings.Replace(good, "{", "{\n  \"stream\":false,", 1)
@@ -318,8 +387,14 @@ func TestE2ERefusedBodies(t *testing.T) {
 			status int
 			says   []string
 		}{
-			{"gzip", zipped.String(), []string{"Content-Encoding", "gzip"}, http.StatusUnsupportedMediaType, []string{"uncompressed"}},
-			{"unknown coding", good, []string{"Content-Encoding", "snappy"}, http.StatusUnsupportedMediaType, []string{"Content-Encoding"}},
+			{"no gzip", good, []string{"Content-Encoding", "gzip"}, http.StatusBadRequest, []string{"gzip"}},
+			{"half a gzip", encoded(t, "gzip", good)[:40], []string{"Content-Encoding", "gzip"}, http.StatusBadRequest, []string{"unexpected EOF"}},
+			{"half a zstd", encoded(t, "zstd", good)[:20], []string{"Content-Encoding", "zstd"}, http.StatusBadRequest, []string{"unexpected EOF"}},
+			{"a gzip bomb", encoded(t, "gzip", good+strings.Repeat(" ", 1<<20)), []string{"Content-Encoding", "gzip"}, http.StatusRequestEntityTooLarge, []string{"max_body"}},
+			{"a br bomb", encoded(t, "br", good+strings.Repeat(" ", 1<<20)), []string{"Content-Encoding", "br"}, http.StatusRequestEntityTooLarge, []string{"max_body"}},
+			{"a zstd bomb", encoded(t, "zstd", good+strings.Repeat(" ", 1<<20)), []string{"Content-Encoding", "zstd"}, http.StatusRequestEntityTooLarge, []string{"max_body"}},
+			{"too many codings", good, []string{"Content-Encoding", "gzip, br, zstd"}, http.StatusUnsupportedMediaType, []string{"3 codings"}},
+			{"unknown coding", good, []string{"Content-Encoding", "snappy"}, http.StatusUnsupportedMediaType, []string{"Content-Encoding", "snappy"}},
 			{"too large", good + strings.Repeat(" ", 64<<10), nil, http.StatusRequestEntityTooLarge, []string{"max_body"}},
 			{"key twice", dup, nil, http.StatusBadRequest, []string{"stream", "line 2", "column"}},
 			{"key twice in a message", inner, nil, http.StatusBadRequest, []string{"role", "line 1", "column"}},

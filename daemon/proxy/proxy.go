@@ -289,7 +289,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		s.errorIn(w, adapter, http.StatusNotFound, "no_upstream", fmt.Sprintf("no upstream is configured for %s (upstreams and default_upstream in gettierd.yaml, or --upstream)", t.path))
 		return
 	}
-	body, err := s.read(w, r, set)
+	body, err := s.read(w, r, set, adapter != nil)
 	if err != nil {
 		s.readError(w, adapter, err)
 		return
@@ -383,16 +383,18 @@ func clientTimeout(h http.Header) time.Duration {
 	return defaultTimeout
 }
 
-// errTooLarge and errCoding are faults of a request's body.
-var (
-	errTooLarge = errors.New("the request body is larger than proxy.max_body")
-	errCoding   = errors.New("this Content-Encoding of a request is not supported; send the body uncompressed")
-)
+// errTooLarge is a fault of a request's body.
+var errTooLarge = errors.New("the request body is larger than proxy.max_body")
 
-// read takes the whole body before anything is forwarded.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, set Settings) ([]byte, error) {
-	if ce := r.Header.Get("Content-Encoding"); ce != "" && !strings.EqualFold(ce, "identity") {
-		return nil, errCoding
+// read takes the whole body before anything is forwarded. One that will be
+// judged is read without its codings, and goes on without them.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, set Settings, judged bool) ([]byte, error) {
+	var list []string
+	if judged {
+		var err error
+		if list, err = codings(r.Header); err != nil {
+			return nil, err
+		}
 	}
 	if r.ContentLength > set.MaxBody {
 		return nil, errTooLarge
@@ -401,14 +403,20 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, set Settings) ([]b
 		return nil, nil
 	}
 	size := r.ContentLength
-	if size < 0 {
-		size = set.MaxBody // unknown length counts in full until it is read
+	if size < 0 || len(list) > 0 {
+		size = set.MaxBody // an unknown length counts in full until it is read
 	}
 	if err := s.inflight.acquire(r.Context(), size, set.MaxInflight); err != nil {
 		return nil, err
 	}
 	buf := make([]byte, 0, max(r.ContentLength, 4<<10))
-	body, err := readAll(http.MaxBytesReader(w, r.Body, set.MaxBody), buf)
+	in := r.Body
+	if len(list) > 0 {
+		in = &decoded{body: http.MaxBytesReader(w, r.Body, set.MaxBody), codings: list}
+		defer in.Close()
+		r.Header.Del("Content-Encoding")
+	}
+	body, err := readAll(http.MaxBytesReader(w, in, set.MaxBody), buf)
 	if err != nil {
 		s.inflight.release(size)
 		var tooLarge *http.MaxBytesError

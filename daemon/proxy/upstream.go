@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -42,38 +41,18 @@ func (c *upstreamCall) Call(ctx context.Context, body []byte) (*http.Response, e
 		return resp, err
 	}
 	// Some servers compress whatever they are asked for.
-	switch ce := resp.Header.Get("Content-Encoding"); strings.ToLower(ce) {
-	case "", "identity":
-	case "gzip":
+	list, err := codings(resp.Header)
+	if err != nil {
+		_ = resp.Body.Close() // nothing of it can be read
+		return nil, fmt.Errorf("it answered in another coding than identity: %w", err)
+	}
+	if len(list) > 0 {
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
-		resp.ContentLength, resp.Body = -1, &inflated{body: resp.Body}
-	default:
-		_ = resp.Body.Close() // nothing of it can be read
-		return nil, fmt.Errorf("it answered in the coding %.32q, though identity was asked for", ce)
+		resp.ContentLength, resp.Body = -1, &decoded{body: resp.Body, codings: list}
 	}
 	return resp, nil
 }
-
-// inflated is a gzip body in plain. Its header is read with its first bytes, so
-// that a call returns as soon as the upstream's headers are here.
-type inflated struct {
-	body io.ReadCloser
-	z    *gzip.Reader
-}
-
-func (i *inflated) Read(b []byte) (int, error) {
-	if i.z == nil {
-		z, err := gzip.NewReader(i.body)
-		if err != nil {
-			return 0, fmt.Errorf("read gzip answer: %w", err)
-		}
-		i.z = z
-	}
-	return i.z.Read(b)
-}
-
-func (i *inflated) Close() error { return i.body.Close() }
 
 // send makes the request.
 func (c *upstreamCall) send(ctx context.Context, body []byte) (*http.Response, error) {
@@ -249,6 +228,9 @@ func (s *Server) passThrough(w http.ResponseWriter, r *http.Request, c *upstream
 			_ = rc.Flush() // a lost client shows on the next write
 		}
 		if err == io.EOF {
+			for k, vs := range resp.Trailer {
+				w.Header()[http.TrailerPrefix+k] = vs
+			}
 			return
 		}
 		if err != nil {
