@@ -31,9 +31,9 @@ fmt:
 fuzz TIME="10s":
     .ci/fuzz {{TIME}}
 
-# benchmarks; every figure is a ratio within one run
+# benchmarks; every figure is a ratio within one run; `just bench redact` is that package's
 bench PATTERN="." PKG="./...":
-    go test -run '^$' -bench '{{PATTERN}}' -benchmem {{PKG}}
+    go test -run '^$' -bench '{{ if PATTERN == "redact" { "." } else { PATTERN } }}' -benchmem {{ if PATTERN == "redact" { "./ledger/redact" } else { PKG } }}
 
 # end-to-end runs: built binaries, real nginx, real clients
 e2e:
@@ -43,8 +43,9 @@ e2e:
 demo *ARGS:
     go run ./tui/gettier demo {{ARGS}}
 
-# measure redaction on public corpora where they lie (DIR)
+# measure redaction beside gitleaks on labelled texts where they lie (DIR)
 cases DIR:
+    cd ledger/redact/bench && go run . '{{DIR}}'
     GETTIER_CASES={{DIR}} go test -count=1 -v -run 'Own|Foreign' ./ledger/redact
 
 # what .ci/run does

@@ -102,15 +102,22 @@ func (s *scan) keyValue(start, end int) {
 	}
 	s.kvEnd = ke
 	key := t[ks:ke]
-	op, vs := operator(t, ks, ke)
+	op, vs := pairOf(t, ks, ke)
+	close := op != opNone
+	if op == opNone {
+		op, vs = operator(t, ks, ke)
+	}
 	if op == opNone {
 		// redis.conf has no operator.
 		if w := t[start:end]; ke >= len(t) || t[ke] != ' ' || !bytes.EqualFold(w, []byte("requirepass")) && !bytes.EqualFold(w, []byte("masterauth")) {
 			return
 		}
-		op, vs = opAssign, ke+1
+		op, vs, close = opAssign, ke+1, true
 	}
 	st := keyStrength(key)
+	if st == none && bytes.EqualFold(key, []byte("pwd")) && op == opAssign && inConnectionString(t, ks) {
+		st = strong
+	}
 	if st == none {
 		return
 	}
@@ -130,7 +137,7 @@ func (s *scan) keyValue(start, end int) {
 			return // the header matcher takes it
 		}
 	}
-	if literal(key, t[a:b], st, op, quoted, follows(t, b, quoted), tight(t, ke, vs)) {
+	if literal(key, t[a:b], st, op, quoted, follows(t, b, quoted), close || tight(t, ke, vs)) {
 		id := "secret"
 		if st == strong {
 			id = "password"
@@ -156,6 +163,9 @@ func keyStrength(key []byte) strength {
 		if i := strings.LastIndex(low, word); i >= 0 && (w.by > best || w.by == best && i+len(word) > bestEnd) {
 			if word == "pwd" && !segmentIs(segs, "pwd") && !strings.HasSuffix(low, "pwd") {
 				continue
+			}
+			if word == "pass" && !segmentIs(segs, "pass") {
+				continue // compass, minipass
 			}
 			if (word == "_pass" || word == "-pass") && i+len(word) < len(low) && isAlpha(low[i+len(word)]) {
 				continue // bypass is no word of ours, and _passive neither
@@ -326,6 +336,70 @@ func operator(t []byte, ks, ke int) (op, int) {
 	return opNone, 0
 }
 
+// pairOf finds the value of a key that is itself a value: name: KEY and then
+// value: X, as manifests, task definitions and pipelines list variables; and of
+// ENV KEY X, as image files do.
+func pairOf(t []byte, ks, ke int) (op, int) {
+	i := ks
+	for i > 0 && ks-i < 3 && (t[i-1] == '"' || t[i-1] == '\'' || t[i-1] == '\\') {
+		i--
+	}
+	quoted := i < ks
+	for i > 0 && ks-i < 16 && (t[i-1] == ' ' || t[i-1] == '\t') {
+		i--
+	}
+	if !quoted && i < ks && ke < len(t) && (t[ke] == ' ' || t[ke] == '\t') {
+		for _, w := range []string{"env", "setenv", "set -x", "set -gx"} {
+			at := i - len(w)
+			if at >= 0 && bytes.EqualFold(t[at:i], []byte(w)) && (at == 0 || isBlank(t[at-1])) {
+				return opAssign, skipBlank(t, ke)
+			}
+		}
+	}
+	if i < 5 || t[i-1] != ':' && t[i-1] != '=' {
+		return opNone, 0
+	}
+	i--
+	for i > 0 && (t[i-1] == ' ' || t[i-1] == '"' || t[i-1] == '\'' || t[i-1] == '\\') && ks-i < 24 {
+		i--
+	}
+	if i < 3 || !(i >= 4 && bytes.EqualFold(t[i-4:i], []byte("name")) || bytes.EqualFold(t[i-3:i], []byte("key"))) {
+		return opNone, 0
+	}
+	// What may stand between the two: the name's quote, a comma, a line's end.
+	j := ke
+	for j < len(t) && j-ke < 128 && (isBlank(t[j]) || t[j] == '"' || t[j] == '\'' || t[j] == '\\' || t[j] == ',') {
+		j++
+	}
+	if j == ke || j+6 >= len(t) || !bytes.EqualFold(t[j:j+5], []byte("value")) {
+		return opNone, 0
+	}
+	j += 5
+	for n := 0; n < 3 && j < len(t) && (t[j] == '"' || t[j] == '\'' || t[j] == '\\'); n++ {
+		j++
+	}
+	if j = skipBlank(t, j); j >= len(t) || t[j] != ':' && t[j] != '=' {
+		return opNone, 0
+	}
+	return opAssign, skipBlank(t, j+1)
+}
+
+// inConnectionString: the key follows another pair, as in UID=u;PWD=x. Anywhere
+// else PWD is the shell's directory.
+func inConnectionString(t []byte, ks int) bool {
+	for ks > 0 && t[ks-1] == ' ' {
+		ks--
+	}
+	if ks == 0 || t[ks-1] != ';' {
+		return false
+	}
+	line := t[max(0, ks-200):ks]
+	if n := bytes.LastIndexByte(line, '\n'); n >= 0 {
+		line = line[n:]
+	}
+	return bytes.IndexByte(line, '=') >= 0
+}
+
 func typeWord(w []byte) bool {
 	switch string(w) {
 	case "str", "string", "String", "bytes", "SecretStr", "Optional", "any", "Secret":
@@ -412,7 +486,7 @@ func value(t []byte, ks, i int, o op) (int, int, bool) {
 		if c == ';' && o != opFlag && (e+1 == len(t) || isBlank(t[e+1]) || pairAhead(t, e+1)) {
 			break
 		}
-		if c == '&' && pairAhead(t, e+1) {
+		if c == '&' && pairAhead(t, e+1) && bytes.IndexByte(t[e:e+bytes.IndexByte(t[e:], '=')], ' ') < 0 {
 			break
 		}
 		if c == '<' && e > i && e+1 < len(t) && t[e+1] == '/' {

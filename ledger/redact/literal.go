@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -134,7 +135,7 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 		return false
 	}
 	low := strings.ToLower(string(v[:min(len(v), 64)]))
-	if plainWords[low] || strings.EqualFold(string(key), string(v)) {
+	if plainWords[strings.TrimRight(low, ".,;!")] || strings.EqualFold(string(key), string(v)) {
 		return false
 	}
 	if pathLike(v) || address(low) {
@@ -149,7 +150,7 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 		if v[len(v)-1] == '(' || bytes.HasSuffix(v, []byte("()")) || callLike(v) {
 			return false
 		}
-		if digits == 0 && memberLike(v) || !tight && codeLike(v) {
+		if digits == 0 && memberLike(v) && !(o == opAssign && tight && capitals(key)) || !tight && codeLike(v) {
 			return false
 		}
 	}
@@ -159,16 +160,25 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 			// A sentence: "Password must have 8 characters".
 			return quoted && spaces < 4 && (digits > 0 || others > spaces) && o != opComma
 		}
-		if o == opComma && (digits == 0 || len(v) < 6) {
+		if o == opComma && (digits == 0 || len(v) < 6) && (!constant(key) || capitals(v)) && (identifierLike(v) && !(bothCases(v) && len(v) >= 10 && entropy(v) >= 3)) {
 			return false // a list of words more often than a call that sets one
 		}
-		if !quoted && !tight && digits == 0 && (nameOfSecret(low) || o == opAssign && allBytes(v, func(c byte) bool { return isAlpha(c) || c == '_' || c == '.' })) {
+		if !quoted && !tight && digits == 0 && (nameOfSecret(low) || o == opAssign && !scrambled(v) && allBytes(v, func(c byte) bool { return isAlpha(c) || c == '_' || c == '.' })) {
 			return false // another variable
 		}
 		if digits == 0 && others == 0 {
 			// Only letters: a variable, a word, or a weak password.
+			if !quoted && o == opColon && endOfLine(next) && bytes.ContainsAny(key, "_-.") {
+				return len(v) >= 6 && !nameOfSecret(low) // db_password: hunter
+			}
+			if o == opFlag && bothCases(v) && len(v) >= 8 {
+				return !nameOfSecret(low)
+			}
 			if !quoted && (!tight || next == ')' || next == ',' || o == opColon && !endOfLine(next) || nameOfSecret(low)) {
-				return entropy(v) >= 3.5 && len(v) >= 12 && bothCases(v)
+				return entropy(v) >= 3.5 && len(v) >= 12 && bothCases(v) || len(v) >= 8 && scrambled(v)
+			}
+			if o == opComma && constant(key) {
+				return len(v) >= 4 && !nameOfSecret(low) && !capitals(v)
 			}
 			if quoted && (o == opColon || o == opComma) && (nameOfSecret(low) || len(v) < 6) {
 				return false
@@ -184,11 +194,12 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 			return false
 		}
 		if digits == 0 {
-			// my-tls-secret, kubernetes.io/tls, user_token: names of things.
-			if identifierLike(v) || others > 0 && letters > 0 && !bothCases(v) {
-				return others > 0 && len(v) >= 12 && entropy(v) >= 3.8 && !identifierLike(v)
+			// my-tls-secret, kubernetes.io/tls, user_token, accessTokenProvider:
+			// names of things.
+			if others > 0 && letters > 0 && (identifierLike(v) || !bothCases(v)) {
+				return len(v) >= 12 && entropy(v) >= 3.8 && !identifierLike(v)
 			}
-			return len(v) >= 14 && bothCases(v) && entropy(v) >= 3.4
+			return len(v) >= 10 && scrambled(v) || others > 0 && len(v) >= 14 && bothCases(v) && entropy(v) >= 3.4
 		}
 		if allDigits := letters == 0 && others == 0; allDigits {
 			return quoted && len(v) >= 14 || tight && len(v) >= 14
@@ -204,6 +215,9 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 		if spaces > 0 || len(v) < 16 || digits == 0 || letters == 0 || wordsWithNumber(v) {
 			return false
 		}
+		if bytes.ContainsAny(v, ",=") && wordsWithNumber(bytes.TrimRight(v[:bytes.IndexAny(v, ",=")+1], ",=")) || bytes.Count(v, []byte(",")) > 1 {
+			return false // varint,1,opt,name=key
+		}
 		if hexOnly(v) && !mixedHexKey(key) {
 			return false
 		}
@@ -215,6 +229,14 @@ func literal(key, v []byte, st strength, o op, quoted bool, next byte, tight boo
 	return false
 }
 
+// capitals: PGPASSWORD, as environments and definitions spell names.
+func capitals(key []byte) bool {
+	return allBytes(key, func(c byte) bool { return isUpper(c) || isDigit(c) || c == '_' })
+}
+
+// constant: capitals with an underscore, which no word of a text has.
+func constant(key []byte) bool { return bytes.IndexByte(key, '_') > 0 && capitals(key) }
+
 // mixedHexKey: behind an unclear name a bare hash is more often a digest.
 func mixedHexKey(key []byte) bool {
 	low := strings.ToLower(string(key))
@@ -224,6 +246,17 @@ func mixedHexKey(key []byte) bool {
 		}
 	}
 	return false
+}
+
+// scrambled: the case changes too often for words that are run together.
+func scrambled(v []byte) bool {
+	n := 0
+	for i := 1; i < len(v); i++ {
+		if isAlpha(v[i]) && isAlpha(v[i-1]) && isUpper(v[i]) != isUpper(v[i-1]) {
+			n++
+		}
+	}
+	return n >= 4 && 3*n >= len(v)
 }
 
 func hexOnly(v []byte) bool {
@@ -280,8 +313,9 @@ func memberLike(v []byte) bool {
 	for i, c := range v {
 		switch {
 		case isWord(c) || c == '!' && i == 0:
-		case c == '.' && i > 0 && i+1 < len(v), c == '[' || c == ']' || c == '>' || c == ':' || c == '?' || c == '-':
+		case c == '.' && i > 0 && i+1 < len(v), c == '[' || c == ']' || c == '>' || c == ':' || c == '?':
 			dots++
+		case c == '-' && i+1 < len(v) && v[i+1] == '>':
 		case c == '\'' || c == '"':
 		default:
 			return false
@@ -315,7 +349,7 @@ func pathLike(v []byte) bool {
 	for _, p := range []string{"/", "./", "../", "~/", "C:\\", "file:"} {
 		if bytes.HasPrefix(v, []byte(p)) {
 			// A base64 secret may begin with a slash.
-			return p != "/" || len(v) < 24 || !mixed(v) || bytes.Count(v, []byte("/")) > 1 && entropy(v) < 4.2
+			return p != "/" || len(v) < 16 || !mixed(v) || !slices.ContainsFunc(bytes.Split(v, []byte("/")), func(part []byte) bool { return len(part) >= 8 && mixed(part) && alternations(part) >= 3 })
 		}
 	}
 	return false

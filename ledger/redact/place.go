@@ -37,7 +37,7 @@ func (s *scan) url(start, end int) {
 		// The password itself may hold / ? or #: then a colon stands before
 		// them, no port number, and a host follows a later @.
 		colon := bytes.IndexByte(t[end:auth], ':')
-		if slash < 0 || colon < 0 || end+colon+1 < auth && allBytes(t[end+colon+1:auth], isDigit) {
+		if slash < 0 || colon < 0 || t[slash] == '/' && end+colon+1 < auth && allBytes(t[end+colon+1:auth], isDigit) {
 			return
 		}
 		at = bytes.LastIndexByte(t[end:stop], '@')
@@ -125,7 +125,7 @@ func (s *scan) authorization(start, end int) {
 		e--
 	}
 	v := t[i:e]
-	if len(v) < 6 || placeholder(v) || e < len(t) && t[e] == '(' || bytes.HasPrefix(bytes.ToLower(v), []byte("aws4-hmac")) {
+	if len(v) < 6 || placeholder(v) || v[0] == '&' || e < len(t) && t[e] == '(' || bytes.HasPrefix(bytes.ToLower(v), []byte("aws4-hmac")) {
 		return
 	}
 	named := header || precededBy(t, start, "authorization")
@@ -145,7 +145,10 @@ func (s *scan) authorization(start, end int) {
 		}
 		return
 	}
-	if len(v) >= 16 && digits > 0 && letters > 0 && entropy(v) >= 3 && !wordsWithNumber(v) || len(v) >= 24 && bothCases(v) && entropy(v) >= 3.8 && !memberLike(v) {
+	if word == "bearer" && start > 0 && isAlnum(t[start-1]) && digits == 0 {
+		return // the end of a longer name
+	}
+	if len(v) >= 16 && digits > 0 && letters > 0 && entropy(v) >= 3 && !wordsWithNumber(v) || len(v) >= 24 && bothCases(v) && entropy(v) >= 3.8 && !memberLike(v) && (digits > 0 || scrambled(v)) {
 		s.add(i, e, "authorization")
 	}
 }
@@ -213,6 +216,52 @@ func sessionCookie(name []byte) bool {
 		}
 	}
 	return false
+}
+
+// dataSource finds the password of user:password@tcp(host:port)/db, as Go's
+// database drivers spell a source.
+func (s *scan) dataSource(start, _ int) {
+	t := s.text
+	a := start
+	for a > 0 && start-a < 512 && !isBlank(t[a-1]) && t[a-1] != '"' && t[a-1] != '\'' && t[a-1] != '`' {
+		a--
+	}
+	colon := bytes.IndexByte(t[a:start], ':')
+	if colon <= 0 || !allBytes(t[a+colon-1:a+colon], isWord) {
+		return
+	}
+	if pw := t[a+colon+1 : start]; len(pw) > 0 && !placeholder(pw) {
+		s.add(a+colon+1, start, "url-userinfo")
+	}
+}
+
+// passwordFile reads lines of host:port:database:user:password.
+func (s *scan) passwordFile(start, end int) {
+	t := s.text
+	a := start
+	for a > 0 && start-a < 256 && t[a-1] != '\n' {
+		if a--; isBlank(t[a]) || t[a] == ':' || t[a] == '/' {
+			return
+		}
+	}
+	i := end
+	for field := 0; field < 2; field++ { // database, user
+		b := i
+		for i < len(t) && i-b < 128 && t[i] != ':' && !isBlank(t[i]) {
+			i++
+		}
+		if i == b || i >= len(t) || t[i] != ':' {
+			return
+		}
+		i++
+	}
+	e := i
+	for e < len(t) && e-i < 512 && !isBlank(t[e]) {
+		e++
+	}
+	if pw := t[i:e]; a < start && len(pw) >= 3 && !placeholder(pw) {
+		s.add(i, e, "password")
+	}
 }
 
 // userFlag reads -u user:password as curl and its kin take it. Containers and

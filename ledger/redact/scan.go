@@ -21,6 +21,8 @@ var matchers = []matcher{
 	{keywords: []string{"-u", "--user", "--proxy-user"}, match: (*scan).userFlag},
 	{keywords: []string{"-----begin"}, match: (*scan).pem},
 	{keywords: []string{"kind:"}, match: (*scan).kubernetesSecret},
+	{keywords: []string{"@tcp(", "@unix("}, match: (*scan).dataSource},
+	{keywords: []string{":5432:", ":5433:", ":6432:", ":*:"}, match: (*scan).passwordFile},
 }
 
 // extraRules are the ids that matchers use.

@@ -39,6 +39,8 @@ var ownTokens = []tokenRule{
 		"ccipat_", "ccdb1_", "apk_", "cog_", "vck_", "vca_", "vcp_", "vci_", "vcr_", "gsk_", "xai-", "r8_", "tgp_v1_", "nvapi-", "dckr_pat_", "lin_api_", "phx_", "sbp_", "whsec_",
 		"figd_", "rubygems_", "tskey-", "tvly-", "jina_", "e2b_", "bkua_", "pscale_", "sts.", "ctx7sk-", "hvb.", "rnd_", "mdb_sa_sk_", "essu_", "polar_", "pina_", "lsv2_", "pcsk_", "lip_",
 	}, expr: `^(?:(?i:ccipat_|ccdb1_)|apk_(?:user_)?|cog_|vc[kapir]_|gsk_|xai-|r8_|tgp_v1_|nvapi-|dckr_pat_|lin_api_|phx_|sbp_|whsec_|figd_|rubygems_|tskey-|tvly-|jina_|e2b_|bkua_|pscale_[a-z]{2,6}_|STS\.|ctx7sk-|hvb\.|rnd_|mdb_sa_sk_|essu_|polar_[a-z]{2,4}_|pina_|lsv2_[a-z]{2}_|pcsk_|lip_)[A-Za-z0-9_=-]{22,400}`, keyed: true, check: tokenStart, entropy: 3.6},
+	{id: "new-relic-key", keywords: []string{"nrak-", "nrii-", "nrjs-"}, expr: `(?i)^(?:NRAK-[A-Z0-9]{27}|NRII-[A-Z0-9-]{32}|NRJS-[a-f0-9]{19})`, keyed: true, check: wordStart, entropy: 3},
+	{id: "typeform-token", keywords: []string{"tfp_"}, expr: `^tfp_[A-Za-z0-9_.=-]{44,59}`, keyed: true, check: wordStart, entropy: 3.5},
 	{id: "fly-token", keywords: []string{"flyv1 "}, expr: `^FlyV1 (\S{30,1000}\S*)`, keyed: true, check: wordStart, entropy: 4, reach: 4096},
 	{id: "salesforce-token", keywords: []string{"00d"}, expr: `^00D[A-Za-z0-9]{12,15}![A-Za-z0-9._]{60,200}`, keyed: true, check: wordStart, entropy: 3},
 	{id: "github-token", keywords: []string{"ghs_"}, expr: `^ghs_[0-9]{2,12}_eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}`, keyed: true, check: tokenStart, reach: 4096},
@@ -46,8 +48,8 @@ var ownTokens = []tokenRule{
 	{id: "azure-sas", keywords: []string{"sig="}, expr: `^sig=([A-Za-z0-9%+/]{30,}(?:=|%3[dD]){0,2})`, keyed: true, check: wordStart},
 	{id: "aws-presigned", keywords: []string{"x-amz-signature"}, expr: `(?i)^x-amz-signature(?:=|: ?)([0-9a-f]{64})`, keyed: true},
 	{id: "aws-authorization", keywords: []string{"aws4-hmac-sha256"}, expr: `(?i)^aws4-hmac-sha256 [^\n\r"']{0,400}?signature=([0-9a-f]{64})`, keyed: true},
-	{id: "sql-password", keywords: []string{"identified", "password"}, expr: `(?i)^(?:identified\s+(?:with\s+\S{1,64}\s+)?(?:by|as)(?:\s+password)?|(?:encrypted\s+)?password)\s+(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")`, keyed: true, allow: `^[a-z_]+$`},
-	{id: "netrc-password", keywords: []string{"machine ", "login "}, expr: `(?i)^(?:machine\s+\S{1,255}\s+)?login\s+\S{1,128}\s+password\s+(\S{1,256})`, keyed: true, check: wordStart},
+	{id: "sql-password", keywords: []string{"identified", "password"}, expr: `(?i)^(?:identified\s+(?:with\s+\S{1,64}\s+)?(?:by|as)(?:\s+password)?|(?:encrypted\s+)?password)\s+(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")`, keyed: true, allow: `^[a-z_]+$|^PASSWORD$`},
+	{id: "netrc-password", keywords: []string{"machine ", "login "}, expr: `(?i)^(?:machine\s+\S{1,255}\s+)?login\s+\S{1,128}\s+password\s+(\S{1,256})`, keyed: true, check: wordStart, allow: `^["']?[{<]|^"?PASSWORD"?$|^[a-z]{1,4}$`},
 	{id: "oracle-connect", keywords: []string{"thin:"}, expr: `(?i)^thin:[^\s/:@"']{1,64}/([^\s@"']{1,128})@`, keyed: true},
 	{id: "cli-password", keywords: []string{"mysql", "mariadb"}, expr: `^(?:mysql|mariadb)[a-z-]{0,12}\b[^\n|;]{0,300}?\s-p(?:'([^'\n]+)'|"([^"\n]+)"|([^\s'"]+))`, keyed: true, check: pathStart},
 	{id: "cli-password", keywords: []string{"sshpass", "redis-cli", "valkey-cli", "ldapsearch", "ldapmodify", "ldapadd", "ldappasswd", "smbclient", "mongosh", "mongodump", "mongorestore", "docker login", "helm registry login", "podman login"}, expr: `^(?:sshpass\b[^\n|;]{0,40}?\s-p|(?:redis|valkey)-cli\b[^\n|;]{0,300}?\s-a|ldap[a-z]{3,6}\b[^\n|;]{0,300}?\s-w|smbclient\b[^\n|;]{0,300}?\s-U\s*[^\s%]+%|mongo[a-z]{1,8}\b[^\n|;]{0,300}?\s-p|(?:docker|podman|helm registry) login\b[^\n|;]{0,300}?\s-p)[ =]?(?:'([^'\n]+)'|"([^"\n]+)"|([^\s'"]+))`, keyed: true, check: pathStart},
@@ -71,9 +73,35 @@ const (
 func wordStart(text []byte, start, _ int) bool { return start == 0 || !isWord(text[start-1]) }
 
 // tokenStart also allows an underscore or a letter in upper case before: names
-// are glued to tokens in logs (TOKENghp_…) more often than one thinks.
-func tokenStart(text []byte, start, _ int) bool {
-	return start == 0 || !isLower(text[start-1]) && !isDigit(text[start-1]) && text[start-1] != '-'
+// are glued to tokens in logs (TOKENghp_…) more often than one thinks. Behind a
+// dash (model-sk-…) the token itself has to look drawn at random.
+func tokenStart(text []byte, start, end int) bool {
+	if start == 0 {
+		return true
+	}
+	if text[start-1] == '-' {
+		return drawn(text, end)
+	}
+	return !isLower(text[start-1]) && !isDigit(text[start-1])
+}
+
+// drawn: what follows holds a run of at least 16 letters and digits that change
+// often, as no name of a thing does; of hex digits alone, which name files and
+// commits as well, at least 32.
+func drawn(text []byte, at int) bool {
+	for n := 0; n < 256 && at < len(text) && (isWord(text[at]) || text[at] == '-'); {
+		a := at
+		for at < len(text) && isAlnum(text[at]) && n < 256 {
+			at++
+			n++
+		}
+		if run := text[a:at]; len(run) >= 16 && alternations(run) >= 3 && (len(run) >= 32 || !allBytes(run, isHex)) {
+			return true
+		}
+		at++
+		n++
+	}
+	return false
 }
 
 // openaiStart wants a digit within the token's first bytes: sk-learn and
