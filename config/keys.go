@@ -74,14 +74,18 @@ const (
 	DefaultReuse           = 30 * time.Minute
 	DefaultInjectBytes     = 8 << 10
 	// DefaultWidth is how many read-only sensors run beside each other.
-	DefaultWidth          = 4
-	DefaultToldHost       = 30 * 24 * time.Hour
-	DefaultToldProject    = 7 * 24 * time.Hour
-	DefaultTimeout        = 10 * time.Minute // the longest thinking answers seen take minutes
-	DefaultOpenAIURL      = "https://api.openai.com"
-	DefaultAnthropicURL   = "https://api.anthropic.com"
-	DefaultOpenAIName     = "openai"
-	DefaultAnthropicName  = "anthropic"
+	DefaultWidth         = 4
+	DefaultToldHost      = 30 * 24 * time.Hour
+	DefaultToldProject   = 7 * 24 * time.Hour
+	DefaultTimeout       = 10 * time.Minute // the longest thinking answers seen take minutes
+	DefaultOpenAIURL     = "https://api.openai.com"
+	DefaultAnthropicURL  = "https://api.anthropic.com"
+	DefaultOpenAIName    = "openai"
+	DefaultAnthropicName = "anthropic"
+	// ChatGPTName is the upstream of requests with a ChatGPT login, whose
+	// credential is good there and nowhere else.
+	ChatGPTName           = "chatgpt"
+	ChatGPTURL            = "https://chatgpt.com/backend-api/codex"
 	defaultUpstreamFormat = "openai"
 )
 

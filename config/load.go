@@ -133,7 +133,7 @@ func (l *layered) add(m map[string]any) { l.layers = append(l.layers, m) }
 
 func (l *layered) config() (*Config, error) {
 	v := viper.New()
-	names := map[string]bool{DefaultOpenAIName: true, DefaultAnthropicName: true}
+	names := map[string]bool{DefaultOpenAIName: true, DefaultAnthropicName: true, ChatGPTName: true}
 	for _, m := range l.layers {
 		for key := range m {
 			if name := upstreamOf(key); name != "" {
@@ -152,6 +152,7 @@ func (l *layered) config() (*Config, error) {
 	}
 	v.SetDefault("upstreams.openai.base_url", DefaultOpenAIURL)
 	v.SetDefault("upstreams.anthropic.base_url", DefaultAnthropicURL)
+	v.SetDefault("upstreams.chatgpt.base_url", ChatGPTURL)
 	v.SetDefault("upstreams.anthropic.format", "anthropic")
 	for _, m := range l.layers {
 		tree := make(map[string]any)

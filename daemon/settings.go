@@ -265,6 +265,7 @@ func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 	out := proxy.Settings{
 		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Upstreams: map[string]proxy.Upstream{},
 		Default: map[wire.Format]string{wire.Chat: c.DefaultUpstream.OpenAI, wire.Responses: c.DefaultUpstream.OpenAI, wire.Messages: c.DefaultUpstream.Anthropic},
+		ChatGPT: config.ChatGPTName,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		u := c.Upstreams[name]

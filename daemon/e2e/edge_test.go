@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -296,6 +297,42 @@ func TestE2EPaths(t *testing.T) {
 	}
 	if x.header.Get("X-Other") != "kept" {
 		t.Error("another header was lost")
+	}
+}
+
+// TestE2EChatGPTLogin: what carries a ChatGPT login goes to its own upstream, with
+// its credential and below its own paths, and is gated as any other.
+func TestE2EChatGPTLogin(t *testing.T) {
+	t.Parallel()
+	const done = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Files.","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}`
+	up := newRecorder(t, func(w http.ResponseWriter, _ *http.Request, _ *exchange) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, done)
+	})
+	elsewhere := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: elsewhere.URL, config: "upstreams:\n  chatgpt: {base_url: \"" + up.URL + "/backend-api/codex\"}\n"})
+	a := h.agent(h.project)
+	body := `{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}]}`
+	login := []string{"Authorization", "Bearer of-the-login", "Chatgpt-Account-Id", "acc-1"}
+	r := a.post(t, "/v1/responses", encoded(t, "zstd", body), append([]string{"Content-Encoding", "zstd"}, login...)...)
+	if r.status != http.StatusOK || r.body != done || r.turn() == "" {
+		t.Fatalf("%d %v %s", r.status, r.header, r.body)
+	}
+	if _, err := a.do(http.MethodGet, "/v1/models?client_version=1", "", login...); err != nil {
+		t.Fatal(err)
+	}
+	var saw []string
+	for _, x := range up.all() {
+		saw = append(saw, x.target)
+		if x.header.Get("Authorization") != "Bearer of-the-login" || x.header.Get("Chatgpt-Account-Id") != "acc-1" {
+			t.Errorf("the login became %v", x.header)
+		}
+	}
+	if want := []string{"/backend-api/codex/responses", "/backend-api/codex/models?client_version=1"}; !slices.Equal(saw, want) || up.all()[0].body != body {
+		t.Errorf("the upstream saw %q, want %q, and %s", saw, want, up.all()[0].body)
+	}
+	if n := len(elsewhere.all()); n > 0 {
+		t.Errorf("another upstream got %d requests with the login", n)
 	}
 }
 

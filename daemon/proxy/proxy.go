@@ -48,7 +48,9 @@ type Settings struct {
 	MaxInflight int64
 	Upstreams   map[string]Upstream
 	// Default names the upstream of each format.
-	Default  map[wire.Format]string
+	Default map[wire.Format]string
+	// ChatGPT names the upstream of requests with a ChatGPT login.
+	ChatGPT  string
 	Projects []Project
 }
 
@@ -281,7 +283,11 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		format = adapter.Format()
 	}
 	name := t.upstream
-	if name == "" {
+	switch {
+	case name != "":
+	case r.Header.Get("Chatgpt-Account-Id") != "":
+		name = set.ChatGPT
+	default:
 		name = set.Default[format]
 	}
 	up, ok := set.Upstreams[name]

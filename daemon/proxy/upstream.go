@@ -139,13 +139,16 @@ func (w *watched) Close() error {
 	return err
 }
 
-// join puts a client's path behind a base path; a base that ends in /v1 serves
-// clients whose paths begin with it and those whose don't.
+// join puts a client's path behind a base path. Where the version stands in the
+// base, or has none (a ChatGPT login's), it goes from paths that begin with it;
+// else it comes to the known paths that lack it.
 func join(base, path string) string {
 	base = strings.TrimSuffix(base, "/")
-	if strings.HasSuffix(base, "/v1") && (path == "/v1" || strings.HasPrefix(path, "/v1/")) {
+	unversioned := strings.HasSuffix(base, "/backend-api/codex")
+	switch {
+	case (unversioned || strings.HasSuffix(base, "/v1")) && (path == "/v1" || strings.HasPrefix(path, "/v1/")):
 		path = strings.TrimPrefix(path, "/v1")
-	} else if !strings.HasSuffix(base, "/v1") && (path == "/chat/completions" || path == "/messages") {
+	case !unversioned && !strings.HasSuffix(base, "/v1") && (path == "/chat/completions" || path == "/messages" || path == "/responses"):
 		path = "/v1" + path
 	}
 	return base + path
