@@ -44,6 +44,17 @@ func grownAs(t testing.TB, n int, named string) *ledger.Ledger {
 	return l
 }
 
+// grownBlob is a log of n entries whose last but one names a blob.
+func grownBlob(t testing.TB, n int) *ledger.Ledger {
+	t.Helper()
+	l := grown(t, n-2)
+	content := "a blob\n"
+	add(t, l, ledger.Draft{Body: lemma.SensorInvoked{Contract: "0.9", Invocation: lemma.Invocation{ID: "i_1", SensorID: "s", StartedAt: lemma.Time(begin),
+		Sandbox: "none", OutputHash: sum(content), OutputBlob: sum(content)}}, Blobs: [][]byte{[]byte(content)}})
+	add(t, l, ledger.Draft{Body: lemma.ScopeConflict{Contract: lemma.Contract, Named: "a", Found: "b"}})
+	return l
+}
+
 func exported(t testing.TB, l *ledger.Ledger) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -65,12 +76,9 @@ func checked(t testing.TB, tar []byte, o archive.Options) archive.Report {
 // TestExportSizes exports logs around the places where tiles, levels and kept
 // checkpoints begin, and imports each again.
 func TestExportSizes(t *testing.T) {
-	for _, n := range []int{1, 2, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049, 66000} {
+	for _, n := range []int{1, 2, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			if n > 3000 && testing.Short() {
-				t.Skip("large")
-			}
 			l := grown(t, n)
 			tar := exported(t, l)
 			r := checked(t, tar, archive.Options{})

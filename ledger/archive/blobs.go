@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -44,11 +45,17 @@ func (c *checker) note(l leaf) {
 }
 
 func (c *checker) readBlobs() error {
+	due := slices.SortedFunc(maps.Keys(c.refs), func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
 	for {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		f, err := c.next("blobs")
+		// What cannot be read is about the next blob that there should be.
+		about, seq := NameCheckpoint, max(c.size, 1)-1
+		if len(due) > 0 {
+			about, seq = BlobName(due[0]), c.refs[due[0]]
+		}
+		f, err := c.next(about, seq)
 		if err != nil || f == nil {
 			return err
 		}
@@ -61,6 +68,9 @@ func (c *checker) readBlobs() error {
 		}
 		raw, _ := hex.DecodeString(p.sum) // placeOf has looked
 		sum := [32]byte(raw)
+		for len(due) > 0 && bytes.Compare(due[0][:], sum[:]) <= 0 {
+			due = due[1:]
+		}
 		last, named := c.refs[sum]
 		before := c.rep.Count
 		content, err := c.take(name, -1, MaxBlob)
@@ -77,7 +87,7 @@ func (c *checker) readBlobs() error {
 		c.blobs[sum] = true
 		switch {
 		case !named:
-			c.problem(0, name, "no entry names this blob")
+			c.problem(max(c.size, 1)-1, name, "no entry names this blob")
 		case sha256.Sum256(content) != sum:
 			c.problem(last, name, "the blob holds other bytes; entry %d names it", last)
 		case c.o.Blob != nil:

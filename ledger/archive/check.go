@@ -140,8 +140,9 @@ func (c *checker) problem(seq uint64, file, format string, args ...any) {
 	}
 }
 
-// next is the file to come, whatever it is; nil at the end.
-func (c *checker) next(about string) (*File, error) {
+// next is the file to come, whatever it is; nil at the end. about and seq say
+// what was expected, for an archive that cannot be read on.
+func (c *checker) next(about string, seq uint64) (*File, error) {
 	if c.pend != nil || c.end {
 		return c.pend, nil
 	}
@@ -150,7 +151,7 @@ func (c *checker) next(about string) (*File, error) {
 	case errors.Is(err, io.EOF):
 		c.end = true
 	case errors.Is(err, ErrFormat):
-		c.problem(placeOf(about).seqOf(), about, "%v", err)
+		c.problem(seq, about, "%v", err)
 		return nil, errStop
 	case err != nil:
 		return nil, err
@@ -189,7 +190,7 @@ func (c *checker) take(name string, size int64, atMost int64) ([]byte, error) {
 func (c *checker) find(name string) (*File, error) {
 	at := placeOf(name)
 	for {
-		f, err := c.next(name)
+		f, err := c.next(name, at.seqOf())
 		if err != nil {
 			return nil, err
 		}
@@ -356,7 +357,7 @@ func (c *checker) kept(f *File) error {
 				return nil
 			}
 			if errors.Is(err, ErrFormat) {
-				c.problem(last, NameCheckpoints, "%v", err)
+				c.problem(0, NameCheckpoints, "%v", err)
 				return errStop
 			}
 			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {

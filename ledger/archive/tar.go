@@ -112,13 +112,6 @@ func (t *tarReader) Next() (*File, error) {
 	if _, err := io.Copy(io.Discard, (*tarFile)(t)); err != nil {
 		return nil, err
 	}
-	pad := make([]byte, t.pad)
-	if _, err := io.ReadFull(t.r, pad); err != nil {
-		return nil, cut(err)
-	}
-	if t.pad = 0; !zero(pad) {
-		return nil, fmt.Errorf("read tar: %w: padding holds bytes", ErrFormat)
-	}
 	h := make([]byte, block)
 	if _, err := io.ReadFull(t.r, h); err != nil {
 		return nil, cut(err)
@@ -166,6 +159,13 @@ type tarFile tarReader
 
 func (f *tarFile) Read(b []byte) (int, error) {
 	if f.left == 0 {
+		pad := make([]byte, f.pad)
+		if _, err := io.ReadFull(f.r, pad); err != nil {
+			return 0, cut(err)
+		}
+		if f.pad = 0; !zero(pad) {
+			return 0, fmt.Errorf("read tar: %w: padding holds bytes", ErrFormat)
+		}
 		return 0, io.EOF
 	}
 	n, err := f.r.Read(b[:min(int64(len(b)), f.left)])

@@ -262,7 +262,8 @@ func check(e Entry) error {
 	if e.Seq == 0 && e.Prev != ZeroPrev {
 		return bad("prev of the first entry")
 	}
-	if len(e.TS) != len(tsLayout) {
+	// time.Parse takes a comma for the point, too; one instant, one spelling.
+	if len(e.TS) != len(tsLayout) || e.TS[19] != '.' {
 		return bad("ts")
 	}
 	if _, err := time.Parse(tsLayout, e.TS); err != nil {
