@@ -28,9 +28,10 @@ func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 	first, last := isDigit(got[0]), isDigit(got[len(got)-1])
 	numeral := first || spelled[strings.ToLower(got)] != "" || numerals[firstWord(got)]
 	b.numeric = b.numeric || numeral
-	if determiners[strings.ToLower(got)] || !numeral && partOfName(claim.text, lo, hi, start, end) {
+	if determiners[strings.ToLower(got)] || !numeral && (partOfName(claim.text, lo, hi, start, end) || inSentence(claim.text, lo, hi, end)) {
 		return AmbiguousValue
 	}
+	b.word = b.word || !numeral
 	if !numeral && !last {
 		return ""
 	}
@@ -63,7 +64,7 @@ func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 
 // partOfName: the match ends in the middle of a name, as [a-z]+ does in app.rw.
 func partOfName(text string, lo, hi, start, end int) bool {
-	joiner := func(s string) bool { return s != "" && strings.IndexByte(".-_@/:", s[0]) >= 0 }
+	joiner := func(s string) bool { return s != "" && strings.IndexByte(".-_@/:+", s[0]) >= 0 }
 	word := func(r rune, size int) bool { return size > 0 && wordRune(r) }
 	if after := text[hi:]; end == hi {
 		if word(utf8.DecodeRuneInString(after)) || joiner(after) && word(utf8.DecodeRuneInString(after[1:])) {
@@ -77,6 +78,36 @@ func partOfName(text string, lo, hi, start, end int) bool {
 		}
 	}
 	return false
+}
+
+// inSentence: what was taken is a word of the sentence rather than a name: an
+// ordinary word, or one that another word follows which the pattern does not
+// read. In quotes anything is a name.
+func inSentence(text string, lo, hi, end int) bool {
+	got := strings.ToLower(text[lo:hi])
+	if strings.ContainsAny(got, " \"'`") || lo > 0 && strings.IndexByte("\"'`", text[lo-1]) >= 0 {
+		return false
+	}
+	if ordinary[got] || strings.HasSuffix(got, "ly") && len(got) > 4 {
+		return true
+	}
+	if end > hi {
+		return false // the pattern reads on
+	}
+	rest := strings.TrimLeft(text[hi:], "\"'`")
+	next := tokens(rest)
+	return strings.HasPrefix(rest, " ") && len(next) > 0 && !afterValue[next[0]]
+}
+
+// participle is the ending of a word that says what was done to a thing, or
+// what it does.
+func participle(word string) string {
+	for _, end := range []string{"ed", "ing"} {
+		if len(word) > len(end)+2 && strings.HasSuffix(strings.ToLower(word), end) {
+			return end
+		}
+	}
+	return ""
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -186,6 +186,7 @@ type bound struct {
 	claimed string
 	partial bool // only the first components of a version were taken
 	numeric bool // claimed was taken from a number of the claim
+	word    bool // claimed is one word of the claim, no number
 }
 
 // template finds the placeholders of a rule's value.
@@ -315,6 +316,9 @@ func (b *bound) judge(r Result, claim *sentence, ev spec.Evidence) Result {
 		}
 	}
 	r = r.conclude(v, claim.some)
+	if b.word && r.Verdict == lemma.Contradicted && r.Type == spec.String && participle(b.claimed) != "" && participle(b.claimed) != participle(r.Measured) {
+		return base.unsettled(lemma.Unjudged, AmbiguousValue) // it is vendored: no name of anything that is measured here
+	}
 	if b.partial && (r.Verdict == lemma.Confirmed || r.Operator != lemma.Eq || r.Type != spec.Version) && r.settled() {
 		return r.unsettled(lemma.Inconclusive, AmbiguousValue)
 	}

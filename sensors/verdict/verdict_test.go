@@ -118,12 +118,12 @@ func (r row) lemma(t testing.TB) *lemma.Lemma {
 }
 
 func TestClaims(t *testing.T) {
-	rows := readClaims(t, "testdata/claims.txt")
-	if len(rows) < 150 {
+	rows := append(readClaims(t, "testdata/claims.txt"), readClaims(t, "testdata/claims_field.txt")...)
+	if len(rows) < 300 {
 		t.Fatalf("only %d rows", len(rows))
 	}
 	for _, r := range rows {
-		t.Run(fmt.Sprintf("line%d", r.line), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s:%d", r.sensor.ID, r.line), func(t *testing.T) {
 			got := Judge(Claim{Lemma: r.lemma(t)}, r.sensor, r.evidence())
 			verdict, detail, _ := strings.Cut(r.want, " ")
 			if string(got.Verdict) != verdict || detail != "" && detail != got.Reason && detail != got.Rule {

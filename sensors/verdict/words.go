@@ -68,6 +68,20 @@ var (
 	// fragments of a phrase that a rule can take for a name: `connects as the owner`.
 	determiners = words(`a an the its our their his her my your this that these those another other own`)
 
+	// ordinary words of a sentence that a pattern can take for a value: the
+	// package manager is now npm, deploys from any branch, the time zone is wrong.
+	// Words that are values of settings (none, off, default) are not among them.
+	ordinary = words(`now still currently always never already just only exactly also again then not really actually effectively simply
+		any every each all some several many few most more fewer enough no another either neither whichever whatever which what one's whose both
+		called named known unknown clear unclear wrong right correct incorrect fine good bad okay ok valid invalid broken healthy ready done safe unsafe
+		same different identical equal consistent inconsistent similar present absent missing available unavailable up down here there
+		set unset configured defined undefined used unused needed required optional supported installed pinned locked fixed changed unchanged
+		being been going very quite too so such something anything nothing everything`)
+
+	// after a value a sentence may say where or since when; any other word makes
+	// the value a part of something longer.
+	afterValue = words(`in on at for from to of by with via under inside within across during through as here now today too locally everywhere is`)
+
 	// capable verbs make a claim about a size a lower bound on a limit.
 	capable = words(`accepts accept accepted allows allow allowed permits permit permitted supports support supported handles handle handled
 		takes take passes pass passed fits fit reaches reach holds hold survives survive lasts last up`)
