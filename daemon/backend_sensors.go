@@ -85,7 +85,7 @@ func (b backend) Sensors(ctx context.Context, q ipc.SensorQuery) (ipc.List[ipc.S
 
 func sensorOf(s sensors.State) ipc.Sensor {
 	out := ipc.Sensor{
-		ID: s.ID, Kind: s.Kind, Qualified: s.Level + "/" + s.ID, Level: s.Level, File: s.File, Line: s.Line, State: string(s.State),
+		ID: s.ID, Kind: s.Kind, Qualified: s.Qualified(), Level: s.Level, File: s.File, Line: s.Line, State: string(s.State),
 		Reason: s.Reason, InForce: s.InForce, Hash: s.Hash, Verifies: []string{}, Keys: []string{}, Params: []ipc.SensorParam{},
 	}
 	if d := s.Sensor; d != nil {
@@ -142,32 +142,33 @@ func (d *Daemon) root(project string) (string, error) {
 	return "", fmt.Errorf("%w: no project is named %q (gettier project add DIR)", ipcserver.ErrNotFound, project)
 }
 
-// state finds a definition by short or qualified id, the project's first.
-func (d *Daemon) state(id, project string) (sensors.State, error) {
+// state finds a definition by short or qualified id: the project's first, and of
+// one name a sensor before a premise.
+func (d *Daemon) state(id, project string, kinds ...string) (sensors.State, error) {
 	var found *sensors.State
 	for _, s := range d.sensors.States() {
-		if s.Kind != "sensor" || (s.ID != id && s.Level+"/"+s.ID != id) {
+		if !s.Named(id) || !slices.Contains(kinds, s.Kind) {
 			continue
 		}
 		if strings.HasPrefix(s.Level, "project/") && project != "" && s.Level != levelOf(project) {
 			continue
 		}
-		if found == nil {
+		if found == nil || found.Kind != "sensor" && s.Kind == "sensor" {
 			found = &s
 		}
 	}
 	if found == nil {
-		return sensors.State{}, fmt.Errorf("%w: no registry has a sensor %q", ipcserver.ErrNotFound, id)
+		return sensors.State{}, fmt.Errorf("%w: no registry has a %s %q", ipcserver.ErrNotFound, strings.Join(kinds, ", "), id)
 	}
 	return *found, nil
 }
 
 func (b backend) SensorDiff(_ context.Context, id, project string) (ipc.SensorDiff, error) {
-	s, err := b.d.state(id, project)
+	s, err := b.d.state(id, project, "sensor", "premise", "matching")
 	if err != nil {
 		return ipc.SensorDiff{}, err
 	}
-	q := s.Level + "/" + s.ID
+	q := s.Qualified()
 	text, err := b.d.sensors.Diff(q)
 	if errors.Is(err, sensors.ErrNothing) {
 		text, err = "", nil
@@ -183,7 +184,7 @@ func (b backend) TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *
 	if err != nil {
 		return ipc.SensorTried{}, err
 	}
-	st, err := b.d.state(id, t.Project)
+	st, err := b.d.state(id, t.Project, "sensor")
 	if err != nil {
 		return ipc.SensorTried{}, err
 	}

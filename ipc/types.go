@@ -174,7 +174,7 @@ type SensorQuery struct {
 type Sensor struct {
 	ID          string        `json:"id"`
 	Kind        string        `json:"kind"`      // sensor | premise | matching
-	Qualified   string        `json:"qualified"` // level/id
+	Qualified   string        `json:"qualified"` // level/id, level/premise:id, level/matching
 	Level       string        `json:"level"`     // user | project/<name> | pack
 	File        string        `json:"file"`
 	Line        int           `json:"line"`

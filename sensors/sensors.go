@@ -98,6 +98,15 @@ type State struct {
 	Last    *Reading
 }
 
+// Qualified is the name that an approval takes: level/id, level/premise:id for
+// a premise, level/matching for a file's own phrases.
+func (s State) Qualified() string { return s.Level + "/" + approvedName(s.Kind, s.ID) }
+
+// Named reports whether id means this definition: its short or qualified id.
+func (s State) Named(id string) bool {
+	return id != "" && (s.ID == id || approvedName(s.Kind, s.ID) == id || s.Qualified() == id)
+}
+
 // Request asks for one measurement.
 type Request struct {
 	Sensor *spec.Sensor

@@ -224,3 +224,53 @@ func TestE2ERegistryPinned(t *testing.T) {
 	caught("shadowed by a project's registry that nobody approved")
 	h.verified()
 }
+
+// TestE2EPhrasesAndPremises: a file's own phrases and premises are shown and
+// approved under the names that the list gives them.
+func TestE2EPhrasesAndPremises(t *testing.T) {
+	t.Parallel()
+	up := newRecorder(t, believer)
+	h := newHouse(t, plan{upstream: up.URL, raw: true})
+	first := strings.Index(sensorsYAML, "  - id: ") + len("  - id: ")
+	id, _, _ := strings.Cut(sensorsYAML[first:], "\n")
+	renameInto(t, h.sensors, sensorsYAML+`matching:
+  request_path.size_limits: ["upload ceiling"]
+premises:
+  - id: deploy.edge
+    on_action: { program: deploy }
+    claim: "the edge is large enough"
+    sensor: `+id+`
+    key: limit
+    operator: ">="
+    value: 20MB
+    on_false: hold
+    examples: { fires: ["deploy now"], not: ["echo deploy"] }
+`)
+	c := h.api()
+	want := map[string]string{"sensor": "user/" + id, "matching": "user/matching", "premise": "user/premise:deploy.edge"}
+	eventually(t, "the file is loaded", func() bool {
+		list, err := c.Sensors(t.Context(), ipc.SensorQuery{})
+		return err == nil && len(list.Items) == 3
+	})
+	list, err := c.Sensors(t.Context(), ipc.SensorQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		if s.Qualified != want[s.Kind] || s.State != ipc.SensorPending {
+			t.Errorf("%+v, want %s", s, want[s.Kind])
+		}
+		for _, name := range []string{s.ID, s.Qualified} {
+			d, err := c.SensorDiff(t.Context(), name, "")
+			if err != nil || d.Qualified != s.Qualified || d.Hash != s.Hash || !strings.Contains(d.Text, "+ ") {
+				t.Errorf("the difference of %s: %+v %v", name, d, err)
+			}
+		}
+		if _, err := c.TrySensor(t.Context(), s.Qualified, ipc.SensorTry{}); err == nil {
+			t.Errorf("%s was run", s.Qualified)
+		}
+	}
+	if out := h.must("sensors", "diff"); !strings.Contains(out, "upload ceiling") || !strings.Contains(out, "deploy.edge") {
+		t.Errorf("gettier sensors diff:\n%s", out)
+	}
+}

@@ -435,7 +435,7 @@ func (a *app) pick(cmd *cobra.Command, c *ipc.Client, ids []string, project stri
 	for _, id := range ids {
 		var hits, settled []ipc.Sensor
 		for _, s := range l.Items {
-			if s.Qualified != id && s.ID != id {
+			if s.Qualified != id && s.ID != id && s.Qualified != s.Level+"/"+id {
 				continue
 			}
 			if waiting(s) {
