@@ -7,6 +7,7 @@ package ipcserver
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"net"
 
@@ -43,6 +44,13 @@ type Backend interface {
 	Checkpoint(ctx context.Context) ([]byte, error)
 	// Verify checks the live log; progress may be called often, from any goroutine.
 	Verify(ctx context.Context, progress func(done, total uint64)) (ipc.Verification, error)
+	// Export writes the whole log as a tar; what fails after the first byte leaves
+	// it without its end.
+	Export(ctx context.Context, w io.Writer) error
+	// Proof is the proof that an entry is in the log.
+	Proof(ctx context.Context, seq uint64) ([]byte, error)
+	// AuditKeys are the log's public keys, a line each.
+	AuditKeys(ctx context.Context) ([]byte, error)
 	// Blob is a stored, redacted blob by its SHA-256 in hex.
 	Blob(ctx context.Context, sum string) ([]byte, error)
 

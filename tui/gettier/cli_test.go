@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -44,6 +45,7 @@ type world struct {
 	stop   func()
 	stdin  io.Reader
 	signal func(pid int, s syscall.Signal) error
+	more   []string // further variables
 }
 
 func newWorld(t *testing.T, person ipcserver.PersonFunc) *world {
@@ -55,7 +57,7 @@ func newWorld(t *testing.T, person ipcserver.PersonFunc) *world {
 }
 
 func (w *world) env() []string {
-	return []string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GETTIER_SOCKET=" + w.socket, "XDG_CONFIG_HOME=" + w.home + "/config", "XDG_STATE_HOME=" + w.home + "/state"}
+	return append([]string{"HOME=" + w.home, "PATH=" + os.Getenv("PATH"), "GETTIER_SOCKET=" + w.socket, "XDG_CONFIG_HOME=" + w.home + "/config", "XDG_STATE_HOME=" + w.home + "/state"}, w.more...)
 }
 
 // gettier runs one command line.
@@ -71,6 +73,11 @@ func (w *world) run(ctx context.Context, args ...string) (code int, stdout, stde
 	out := &untilBanner{cancel: cancel}
 	var errs bytes.Buffer
 	a := &app{in: w.stdin, out: out, err: &errs, env: w.env(), now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }, signal: w.signal}
+	a.exec = func(path string, argv, env []string) error { // runs it beside us instead
+		cmd := exec.CommandContext(ctx, path)
+		cmd.Args, cmd.Env, cmd.Stdout, cmd.Stderr = argv, env, out, &errs
+		return cmd.Run()
+	}
 	code = a.run(ctx, args)
 	return code, out.String(), errs.String()
 }
@@ -184,6 +191,14 @@ func TestExamples(t *testing.T) {
 			args := argvOf(t, line)[1:]
 			if strings.Contains(line, "my-scenario") {
 				t.Chdir(filepath.Dir(ownScenario(t, "", "")))
+			}
+			if strings.Contains(line, "gettier audit") {
+				t.Chdir(t.TempDir())
+			}
+			if strings.Contains(line, "audit import") {
+				if code, _, errs := w.gettier("audit", "export", "-o", "log.tar"); code != exitOK {
+					t.Fatal(errs)
+				}
 			}
 			if strings.Contains(line, "approve") && !strings.Contains(line, "--yes") {
 				w.stdin = typed(t, "y\n")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sort"
 	"strconv"
 	"strings"
@@ -312,58 +311,6 @@ func (a *app) eventsCommand() *cobra.Command {
 	fl.Int64Var(&since, "since", 0, "first replay what came after this entry")
 	fl.StringSliceVar(&kinds, "kinds", nil, "only these kinds, or families like turn.*")
 	fl.IntVar(&n, "count", 0, "stop after so many")
-	return cmd
-}
-
-func (a *app) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "audit", Short: "the log and its proofs",
-		Example: "  gettier audit verify",
-		RunE:    needsSubcommand,
-	}
-	cmd.AddCommand(&cobra.Command{
-		Use:     "verify",
-		Short:   "check the whole log: links, tree, signatures, blobs, folds",
-		Example: "  gettier audit verify\n  gettier audit verify --json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			bar := newPrinter(a.err)
-			progress := func(p ipc.Progress) {
-				if bar.tty && !a.json && p.Total > 0 {
-					fmt.Fprintf(bar.w, "\r%s of %s", words.Thousands(p.Done), words.Count(p.Total, "entry", "entries"))
-					bar.flush()
-				}
-			}
-			v, err := c.Verify(cmd.Context(), progress)
-			if bar.tty && !a.json {
-				fmt.Fprint(bar.w, "\r\x1b[K")
-				bar.flush()
-			}
-			if err != nil {
-				return err
-			}
-			p := newPrinter(a.out)
-			switch {
-			case a.json:
-				p.value(v)
-			case v.OK:
-				p.line("intact: %s, root %s", words.Count(v.Entries, "entry", "entries"), v.Root)
-				p.line("%s, %s, %s, by %s", words.Count(v.Checkpoints, "signed checkpoint", "signed checkpoints"),
-					words.Count(v.Blobs, "blob", "blobs"), words.Millis(v.DurationMS), v.Origin)
-			default:
-				p.line("DAMAGED at entry %d of %s: %s", v.BadSeq, words.Thousands(v.Entries), v.What)
-			}
-			if !v.OK {
-				return &exit{code: exitFound}
-			}
-			return nil
-		},
-	})
 	return cmd
 }
 
