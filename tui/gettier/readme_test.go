@@ -65,6 +65,11 @@ func TestE2EReadme(t *testing.T) {
 		}
 	}
 
+	// The README's agent; the real ones are tried elsewhere.
+	if err := os.WriteFile(filepath.Join(dir, "bin", "claude"), []byte("#!/bin/sh\necho \"at $ANTHROPIC_BASE_URL\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
 	// A server of its own, so that no other session of this user is touched.
 	name := fmt.Sprintf("gettier-readme-%d", os.Getpid())
 	run := func(args ...string) string {
@@ -124,6 +129,9 @@ func TestE2EReadme(t *testing.T) {
 		want := "0"
 		if cmd == "gettier turns last" {
 			want = "2"
+		}
+		if cmd == "gettier run -- claude" && !strings.Contains(s, "at http://127.0.0.1:") {
+			t.Errorf("the agent was not told where the proxy is:\n%s", s)
 		}
 		if got := ended.FindStringSubmatch(s)[1]; got != want {
 			t.Errorf("%s: exit %s, want %s\n%s", cmd, got, want, s)

@@ -34,6 +34,7 @@ type app struct {
 	env      []string
 	now      func() time.Time
 	signal   func(pid int, s syscall.Signal) error
+	exec     func(path string, argv, env []string) error // becomes another program
 
 	json   bool
 	socket string // --socket
@@ -63,7 +64,7 @@ func usage(format string, a ...any) error {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	a := &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill}
+	a := &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec}
 	return a.run(ctx, args)
 }
 
@@ -95,7 +96,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.state, "state", "", "the daemon's state directory, when it is not the usual one")
 	c.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	c.AddCommand(
-		a.statusCommand(), a.upCommand(), a.downCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(),
+		a.statusCommand(), a.upCommand(), a.downCommand(), a.runCommand(), a.envCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(),
 		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.auditCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
