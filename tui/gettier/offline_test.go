@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"gettier.dev/gettierd/ipc/ipctest"
+	"gettier.dev/gettierd/sensors/spec"
 )
 
 // offline runs a command that needs no daemon.
@@ -195,5 +198,65 @@ func TestJudgeOne(t *testing.T) {
 		if code, _, errs := offline(t, strings.NewReader(""), append([]string{"sensors", "judge"}, bad...)...); code != exitUsage {
 			t.Errorf("%v: exit %d: %s", bad, code, errs)
 		}
+	}
+}
+
+// A new sensor is written from a command's output, is good by lint, and can be
+// put into a registry that has others.
+func TestSensorsNew(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "sensors.yaml")
+	code, out, errs := offline(t, strings.NewReader(""), "sensors", "new", "greeting", "--to", file, "--", "echo", "limit = 20m")
+	if code != exitOK || !strings.Contains(out, "gettier sensors lint") {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	if code, out, errs := offline(t, strings.NewReader("a: on\nb: 7\n"), "sensors", "new", "other.one", "--output", "-", "--to", file, "--", "no-such-program", "--x", `a"b`); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, faults := spec.Parse(file, "user", data)
+	if len(faults) > 0 || len(reg.Sensors) != 2 || !strings.HasPrefix(string(data), spec.Modeline) {
+		t.Fatalf("%v\n%s", faults, data)
+	}
+	var got []string
+	for _, s := range reg.Sensors {
+		for _, e := range s.Extract {
+			got = append(got, s.ID+" "+e.Name+" "+string(e.Type))
+		}
+	}
+	if diff := cmp.Diff([]string{"greeting limit bytes", "other.one a bool", "other.one b number"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if code, out, errs := offline(t, strings.NewReader(""), "sensors", "lint", file); code != exitOK {
+		t.Errorf("lint: exit %d: %s%s", code, out, errs)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+	}{
+		{"greeting --to " + file + " -- echo x", exitFound}, // the id is taken
+		{"9.. -- echo x", exitUsage},
+		{"x -- sudo id", exitUsage},
+		{"x -- no-such-program", exitFound},
+		{"x", exitUsage},
+	} {
+		before, _ := os.ReadFile(file)
+		code, out, errs := offline(t, strings.NewReader(""), append([]string{"sensors", "new"}, strings.Fields(c.args)...)...)
+		if code != c.code {
+			t.Errorf("%s: exit %d: %s%s", c.args, code, out, errs)
+		}
+		if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
+			t.Errorf("%s changed the file", c.args)
+		}
+	}
+}
+
+func TestSensorsSchema(t *testing.T) {
+	code, out, _ := offline(t, strings.NewReader(""), "sensors", "schema")
+	if code != exitOK || out != spec.Schema() || !json.Valid([]byte(out)) {
+		t.Errorf("exit %d: %.80s", code, out)
 	}
 }

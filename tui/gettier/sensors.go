@@ -26,7 +26,7 @@ func (a *app) sensorsCommand() *cobra.Command {
 		Example: "  gettier sensors list",
 		RunE:    needsSubcommand,
 	}
-	cmd.AddCommand(a.sensorsList(), a.sensorsTry(), a.sensorsLint(), a.sensorsJudge(), a.sensorsDiff(), a.sensorsApprove())
+	cmd.AddCommand(a.sensorsList(), a.sensorsTry(), a.sensorsNew(), a.sensorsLint(), a.sensorsJudge(), a.sensorsSchema(), a.sensorsDiff(), a.sensorsApprove())
 	return cmd
 }
 
