@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -123,11 +124,11 @@ func Overhead(kind, tenant, turn string) int {
 // Decode reads an entry and refuses anything that Encode would not have written,
 // byte for byte. The entry's body aliases raw.
 func Decode(raw []byte) (Entry, error) {
-	e, err := split(raw)
+	e, sure, err := split(raw)
 	if err != nil {
 		return Entry{}, err
 	}
-	if surelyCanonical(raw) {
+	if sure {
 		return e, nil
 	}
 	canon, err := Canonical(raw)
@@ -140,77 +141,81 @@ func Decode(raw []byte) (Entry, error) {
 	return e, nil
 }
 
-// split reads the fixed frame around the body without judging the body.
-func split(raw []byte) (Entry, error) {
-	bad := func(what string) (Entry, error) {
-		return Entry{}, fmt.Errorf("decode entry: %w: %s", ErrFormat, what)
+// split reads the fixed frame around the body. The frame has only one spelling,
+// so the entry is canonical when its body is; sure says that the body surely is.
+func split(raw []byte) (e Entry, sure bool, err error) {
+	bad := func(what string) (Entry, bool, error) {
+		return Entry{}, false, fmt.Errorf("decode entry: %w: %s", ErrFormat, what)
 	}
 	if len(raw) > MaxEntry {
 		return bad("too large")
 	}
-	rest, ok := bytes.CutPrefix(raw, []byte(`{"body":`))
-	if !ok {
+	const open = `{"body":`
+	if len(raw) <= len(open) || string(raw[:len(open)]) != open || raw[len(open)] != '{' {
 		return bad("no body")
 	}
-	n := objectEnd(rest)
-	if n < 0 {
-		return bad("body is no object")
-	}
-	e := Entry{V: Version, Body: json.RawMessage(rest[:n:n])}
-	rest = rest[n:]
-	var fields = []struct {
-		name string
-		dst  *string
-	}{{"kind", &e.Kind}, {"prev", &e.Prev}}
-	for _, f := range fields {
-		if rest, ok = cutString(rest, f.name, f.dst); !ok {
-			return bad("no " + f.name)
+	end := canonicalObject(raw, len(open)+1, 2)
+	if sure = end >= 0; !sure {
+		n := objectEnd(raw[len(open):])
+		if n < 0 {
+			return bad("body is no object")
 		}
+		end = len(open) + n
 	}
-	if rest, ok = bytes.CutPrefix(rest, []byte(`,"seq":`)); !ok {
+	e = Entry{V: Version, Body: json.RawMessage(raw[len(open):end:end])}
+	// One string for the whole frame: the members are parts of it.
+	rest := string(raw[end:])
+	var ok bool
+	if e.Kind, rest, ok = cutString(rest, `,"kind":"`); !ok {
+		return bad("no kind")
+	}
+	if e.Prev, rest, ok = cutString(rest, `,"prev":"`); !ok {
+		return bad("no prev")
+	}
+	if rest, ok = strings.CutPrefix(rest, `,"seq":`); !ok {
 		return bad("no seq")
 	}
-	end := 0
-	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-		end++
+	digits := 0
+	for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+		digits++
 	}
-	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
-	if err != nil || end > 1 && rest[0] == '0' {
+	if e.Seq, err = strconv.ParseUint(rest[:digits], 10, 64); err != nil || digits > 1 && rest[0] == '0' {
 		return bad("seq is no number")
 	}
-	e.Seq, rest = seq, rest[end:]
-	if rest, ok = cutString(rest, "tenant", &e.Tenant); !ok {
+	rest = rest[digits:]
+	if e.Tenant, rest, ok = cutString(rest, `,"tenant":"`); !ok {
 		return bad("no tenant")
 	}
-	if rest, ok = cutString(rest, "ts", &e.TS); !ok {
+	if e.TS, rest, ok = cutString(rest, `,"ts":"`); !ok {
 		return bad("no ts")
 	}
-	if after, ok := cutString(rest, "turn", &e.Turn); ok {
-		if e.Turn == "" {
+	if turn, after, ok := cutString(rest, `,"turn":"`); ok {
+		if turn == "" {
 			return bad("empty turn")
 		}
-		rest = after
+		e.Turn, rest = turn, after
 	}
-	if string(rest) != `,"v":1}` {
+	if rest != `,"v":1}` {
 		return bad("not version 1")
 	}
 	if err := check(e); err != nil {
-		return Entry{}, err
+		return Entry{}, false, err
 	}
-	return e, nil
+	return e, sure, nil
 }
 
-func cutString(rest []byte, name string, dst *string) ([]byte, bool) {
-	rest, ok := bytes.CutPrefix(rest, []byte(`,"`+name+`":"`))
+// cutString takes a member's string value from the front of rest. open is all up
+// to the value's first character.
+func cutString(rest, open string) (value, after string, ok bool) {
+	after, ok = strings.CutPrefix(rest, open)
 	if !ok {
-		return nil, false
+		return "", rest, false
 	}
-	end := bytes.IndexByte(rest, '"')
+	end := strings.IndexByte(after, '"')
 	if end < 0 {
-		return nil, false
+		return "", rest, false
 	}
-	*dst = string(rest[:end])
-	return rest[end+1:], true
+	return after[:end], after[end+1:], true
 }
 
 // objectEnd returns the length of the object that b starts with, -1 if it does
@@ -247,13 +252,13 @@ func check(e Entry) error {
 	if e.Seq > MaxSeq {
 		return bad("seq beyond 2^53")
 	}
-	if !name(e.Kind, "._") {
+	if !name(e.Kind, isDot|isUnder) {
 		return bad("kind")
 	}
-	if !name(e.Tenant, "._-") {
+	if !name(e.Tenant, isDot|isUnder|isDash) {
 		return bad("tenant")
 	}
-	if e.Turn != "" && !name(e.Turn, "_") {
+	if e.Turn != "" && !name(e.Turn, isUnder) {
 		return bad("turn")
 	}
 	if !lowerHex(e.Prev) {
@@ -262,11 +267,7 @@ func check(e Entry) error {
 	if e.Seq == 0 && e.Prev != ZeroPrev {
 		return bad("prev of the first entry")
 	}
-	// time.Parse takes a comma for the point, too; one instant, one spelling.
-	if len(e.TS) != len(tsLayout) || e.TS[19] != '.' {
-		return bad("ts")
-	}
-	if _, err := time.Parse(tsLayout, e.TS); err != nil {
+	if !instant(e.TS) {
 		return bad("ts")
 	}
 	if len(e.Body) < 2 || e.Body[0] != '{' {
@@ -275,21 +276,60 @@ func check(e Entry) error {
 	return nil
 }
 
+// instant reports whether s is in tsLayout.
+func instant(s string) bool {
+	const form = "0000-00-00T00:00:00.000000000Z"
+	if len(s) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		if form[i] != '0' && s[i] != form[i] || form[i] == '0' && (s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	two := func(i int) int { return int(s[i]-'0')*10 + int(s[i+1]-'0') }
+	if two(11) > 23 || two(14) > 59 || two(17) > 59 {
+		return false
+	}
+	// Every month has 28 days; how many more is a question for the calendar.
+	if m, d := two(5), two(8); m >= 1 && m <= 12 && d >= 1 && d <= 28 {
+		return true
+	}
+	_, err := time.Parse(tsLayout, s)
+	return err == nil
+}
+
+// Classes of bytes, one bit each.
+const (
+	isAlnum = 1 << iota // lower-case letter or digit
+	isHex               // digit of lower-case hex
+	isUnder
+	isDot
+	isDash
+)
+
+// classes holds the bits of every byte.
+var classes = func() (t [256]uint8) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = isAlnum | isHex
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		t[c] = isAlnum
+	}
+	for c := 'a'; c <= 'f'; c++ {
+		t[c] |= isHex
+	}
+	t['_'], t['.'], t['-'] = isUnder, isDot, isDash
+	return t
+}()
+
 // name reports whether s is made of lower-case letters, digits and marks.
-func name(s, marks string) bool {
+func name(s string, marks uint8) bool {
 	if s == "" || len(s) > nameMax {
 		return false
 	}
 	for i := range len(s) {
-		c := s[i]
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			continue
-		}
-		found := false
-		for j := range len(marks) {
-			found = found || marks[j] == c
-		}
-		if !found {
+		if classes[s[i]]&(isAlnum|marks) == 0 {
 			return false
 		}
 	}
@@ -300,12 +340,11 @@ func lowerHex(s string) bool {
 	if len(s) != 2*sha256.Size {
 		return false
 	}
+	both := uint8(isHex)
 	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
+		both &= classes[s[i]]
 	}
-	return true
+	return both != 0
 }
 
 // Link renders h as an entry's prev.
