@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
 	"go.etcd.io/bbolt"
 )
@@ -115,6 +116,22 @@ func (f *fold) factEnds(id string, status lemma.FactStatus, by string) error {
 		next.SupersededBy = &by
 	}
 	return f.putFact(&old, next)
+}
+
+// factWithdrawn ends a fact, and with a told one the answers that say the same:
+// whoever takes a sentence back does not want it to settle the claim for the rest
+// of the day through the hold in which it was said.
+func (f *fold) factWithdrawn(e chain.Entry, id string) error {
+	old, ok := getJSON[lemma.Fact](f.s, bFacts, []byte(id))
+	if !ok {
+		return nil
+	}
+	if old.Provenance == lemma.Told && old.Key != "" {
+		if err := f.s.put(bAnswers, answersEnd(old.Scope, old.Key), u64(e.Seq)); err != nil {
+			return err
+		}
+	}
+	return f.factEnds(id, lemma.StatusInvalidated, "")
 }
 
 // factExpired turns a fact stale, unless it was refreshed since the sweep saw it.

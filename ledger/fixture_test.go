@@ -144,6 +144,9 @@ func TestFixture(t *testing.T) {
 // bucket must come out as it was stored.
 func TestFixtureIsReproduced(t *testing.T) {
 	want, got := dump(t, filepath.Join("testdata", "v1.db")), dump(t, story(t, t.TempDir()))
+	// The folds have moved on since: the chain and what it folds to have not.
+	delete(want, `meta "fold"`)
+	delete(got, `meta "fold"`)
 	for k, v := range want {
 		if w, ok := got[k]; !ok || w != v {
 			t.Errorf("%s:\nstored %q\nnow    %q", k, v, w)

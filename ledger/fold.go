@@ -12,7 +12,8 @@ import (
 )
 
 // foldVersion rises when the fold buckets of an older file must be rebuilt.
-const foldVersion = 1
+// Version 2 ends the answers behind a withdrawn fact and has knowledge.
+const foldVersion = 2
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
@@ -70,6 +71,8 @@ func decodeBody(kind string, body []byte) (lemma.Body, error) {
 		return decodeAs[lemma.HoldExpiredBody](body)
 	case lemma.KHoldCancelled:
 		return decodeAs[lemma.HoldCancelledBody](body)
+	case lemma.KKnowledgeChanged:
+		return decodeAs[lemma.KnowledgeChanged](body)
 	case lemma.KChainRecovered:
 		return decodeAs[lemma.ChainRecovered](body)
 	case lemma.KBlobForgotten:
@@ -90,6 +93,8 @@ func decodeAs[T lemma.Body](body []byte) (lemma.Body, error) {
 		id = b.Fact.ID
 	case lemma.HoldOpened:
 		id = b.Hold.ID
+	case lemma.KnowledgeChanged:
+		id = b.Knowledge.ID
 	default:
 		return v, nil
 	}
@@ -113,9 +118,11 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 	case lemma.FactContradicted:
 		return f.factEnds(b.Fact, lemma.StatusContradicted, b.By)
 	case lemma.FactInvalidated:
-		return f.factEnds(b.Fact, lemma.StatusInvalidated, "")
+		return f.factWithdrawn(e, b.Fact)
 	case lemma.FactExpired:
 		return f.factExpired(b)
+	case lemma.KnowledgeChanged:
+		return f.knowledgeChanged(b)
 	case lemma.HoldOpened:
 		return f.holdOpened(b.Hold)
 	case lemma.HoldAnsweredBody:

@@ -394,3 +394,49 @@ func TestForget(t *testing.T) {
 		t.Errorf("report: %+v", r)
 	}
 }
+
+// TestWithdrawnFactEndsItsAnswer: whoever takes back what was told in a hold is
+// asked again; what was said after that holds, and so does a waiver, which told
+// nothing.
+func TestWithdrawnFactEndsItsAnswer(t *testing.T) {
+	b := newBench(t)
+	l := b.open(t)
+	day := begin.Add(24 * time.Hour)
+	say := func(hold, claim string, kind lemma.AnswerKind) {
+		add(t, l, ledger.Draft{Turn: "t_1", Body: lemma.HoldOpened{Contract: lemma.Contract, Hold: holdOf(hold, claim)}})
+		add(t, l, ledger.Draft{Body: answer(hold, claim, kind, lemma.ScopeProject, day)})
+	}
+	told := func(id, claim string) lemma.Fact {
+		f := factOf(id, "project:shop", "", 86400, begin)
+		f.Provenance, f.Subject, f.Key = lemma.Told, "person", claim
+		return f
+	}
+	withdraw := func(id string) {
+		add(t, l, ledger.Draft{Body: lemma.FactInvalidated{Contract: lemma.Contract, Fact: id, Reason: "it was the other host", By: "tui"}})
+	}
+	say("h_1", "claim1", lemma.AnswerConfirm)
+	add(t, l, write(told("f_1", "claim1")))
+	say("h_2", "claim2", lemma.AnswerConfirm)
+	say("h_3", "claim3", lemma.AnswerWaive)
+	add(t, l, write(told("f_3", "claim3")))
+	measured := factOf("f_4", "project:shop", "1m", 300, begin)
+	measured.Key = "claim2"
+	add(t, l, write(measured))
+	for _, id := range []string{"f_1", "f_3", "f_4"} {
+		withdraw(id)
+	}
+	for claim, want := range map[string]bool{"claim1": false, "claim2": true, "claim3": true} {
+		if _, ok := l.Answers("project:shop", "c9", claim, begin); ok != want {
+			t.Errorf("%s is answered: %v, want %v", claim, ok, want)
+		}
+	}
+	say("h_5", "claim1", lemma.AnswerCorrect)
+	if a, ok := l.Answers("project:shop", "c9", "claim1", begin); !ok || a.Hold != "h_5" {
+		t.Errorf("after the second answer: %+v, %v", a, ok)
+	}
+	verified(t, l)
+	l = reopen(t, b, l)
+	if a, ok := l.Answers("project:shop", "c9", "claim1", begin); !ok || a.Hold != "h_5" {
+		t.Errorf("after a restart: %+v, %v", a, ok)
+	}
+}

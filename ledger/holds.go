@@ -68,6 +68,10 @@ func (f *fold) holdAnswered(e chain.Entry, b lemma.HoldAnsweredBody) error {
 	return f.putHold(&old, h)
 }
 
+// answersEnd is the key under which stands the entry that ended all confirmations
+// and corrections of a claim before it. It is the prefix of their own keys.
+func answersEnd(scope, claimID string) []byte { return part(part(nil, scope), claimID) }
+
 func (f *fold) holdEnds(id string, state lemma.HoldState) error {
 	old, ok := getJSON[lemma.Hold](f.s, bHolds, []byte(id))
 	if !ok || old.State != lemma.HoldOpen {
@@ -92,10 +96,12 @@ func (l *Ledger) Hold(id string) (lemma.Hold, error) { return one[lemma.Hold](l,
 
 // Answers returns the newest answer to a claim that still holds at now: one with
 // scope project binds in its scope, one with scope task in its conversation.
+// Confirmations and corrections end with the told fact that a person withdrew.
 // Approvals and denials of actions bind their action only and are not found here.
 func (l *Ledger) Answers(scope, conversation, claimID string, now time.Time) (found lemma.Answer, ok bool) {
-	prefix := part(part(nil, scope), claimID)
+	prefix := answersEnd(scope, claimID)
 	_ = l.view(func(tx *bbolt.Tx) error {
+		ended, withdrawn := fromU64(tx.Bucket(bucketNames[bAnswers]).Get(prefix))
 		c := tx.Bucket(bucketNames[bAnswers]).Cursor()
 		for k, raw := lastWith(c, prefix); k != nil; k, raw = prevWith(c, prefix) {
 			var a lemma.Answer
@@ -103,7 +109,11 @@ func (l *Ledger) Answers(scope, conversation, claimID string, now time.Time) (fo
 				continue
 			}
 			switch a.Answer {
-			case lemma.AnswerConfirm, lemma.AnswerCorrect, lemma.AnswerWaive:
+			case lemma.AnswerWaive:
+			case lemma.AnswerConfirm, lemma.AnswerCorrect:
+				if seq, _ := fromU64(k[len(prefix) : len(prefix)+8]); withdrawn && seq < ended {
+					continue
+				}
 			default:
 				continue
 			}

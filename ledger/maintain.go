@@ -3,11 +3,13 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"go.etcd.io/bbolt"
+	bolterr "go.etcd.io/bbolt/errors"
 )
 
 // Expire turns facts stale whose ttl has run out by now and records each. It
@@ -140,7 +142,8 @@ func (l *Ledger) rebuild(ctx context.Context) (uint64, error) {
 	err := guard(func() error {
 		return l.db.Update(func(tx *bbolt.Tx) error {
 			for b := firstFold; b < bucketCount; b++ {
-				if err := tx.DeleteBucket(bucketNames[b]); err != nil {
+				// A bucket that an older fold did not have is not there to delete.
+				if err := tx.DeleteBucket(bucketNames[b]); err != nil && !errors.Is(err, bolterr.ErrBucketNotFound) {
 					return err
 				}
 				if _, err := tx.CreateBucket(bucketNames[b]); err != nil {

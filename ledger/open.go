@@ -263,7 +263,7 @@ func (l *Ledger) create() error {
 // checkMeta refuses files that are not ours to read. oldFold asks for a rebuild.
 func (l *Ledger) checkMeta(tx *bbolt.Tx) (oldFold bool, err error) {
 	for b, name := range bucketNames {
-		if tx.Bucket(name) == nil {
+		if bucket(b) <= lastOfFold1 && tx.Bucket(name) == nil {
 			return false, fmt.Errorf("%w: bucket %s is missing", ErrDamaged, bucket(b))
 		}
 	}
@@ -291,6 +291,11 @@ func (l *Ledger) checkMeta(tx *bbolt.Tx) (oldFold bool, err error) {
 	}
 	if fold > foldVersion {
 		return false, fmt.Errorf("%w: fold %d, this program knows up to %d", ErrNewer, fold, foldVersion)
+	}
+	for b := lastOfFold1 + 1; b < bucketCount && fold == foldVersion; b++ {
+		if tx.Bucket(bucketNames[b]) == nil {
+			return false, fmt.Errorf("%w: bucket %s is missing", ErrDamaged, b)
+		}
 	}
 	return fold < foldVersion, nil
 }

@@ -23,7 +23,7 @@ func anyDraft(t *rapid.T, now time.Time) ledger.Draft {
 	}
 	scope := rapid.SampledFrom([]string{"host", "project:a"}).Draw(t, "scope")
 	text := rapid.SampledFrom([]string{"", "x", "<&>", "a\x00b", "\u2028", "ü", "\xff"}).Draw(t, "text")
-	switch rapid.IntRange(0, 13).Draw(t, "body") {
+	switch rapid.IntRange(0, 15).Draw(t, "body") {
 	case 0:
 		o := opened(pick("c", 2) + text)
 		o.RequestKind = rapid.SampledFrom([]string{"new", "side:title", "subagent"}).Draw(t, "kind")
@@ -32,6 +32,9 @@ func anyDraft(t *rapid.T, now time.Time) ledger.Draft {
 	case 1, 2:
 		f := factOf(pick("f", 6), scope, text, rapid.Int64Range(0, 100).Draw(t, "ttl"), now)
 		f.Key = pick("key", 2)
+		if rapid.Bool().Draw(t, "told") { // so that withdrawing it meets answers
+			f.Provenance, f.Key = lemma.Told, pick("claim", 2)
+		}
 		f.Status = rapid.SampledFrom([]lemma.FactStatus{"", lemma.StatusActive, lemma.StatusStale}).Draw(t, "status")
 		if rapid.Bool().Draw(t, "no end") {
 			f.ExpiresAt = nil
@@ -59,6 +62,9 @@ func anyDraft(t *rapid.T, now time.Time) ledger.Draft {
 		return ledger.Draft{Turn: turn, Body: lemma.TurnDeclared{Rung: rapid.IntRange(-1, 6).Draw(t, "rung"), Lemmas: []lemma.Lemma{{Claim: text}}}}
 	case 11:
 		return ledger.Draft{Turn: turn, Body: lemma.TurnInjected{Conversation: pick("c", 2), BlockBlob: sum(text), Anchor: text}, Blobs: [][]byte{[]byte(text)}}
+	case 13, 14:
+		op := rapid.SampledFrom([]lemma.KnowledgeOp{lemma.KnowledgeAdded, lemma.KnowledgeEdited, lemma.KnowledgeRemoved}).Draw(t, "op")
+		return ledger.Draft{Body: lemma.KnowledgeChanged{Op: op, Knowledge: lemma.Knowledge{ID: pick("k", 3), Scope: scope, Text: text, Topics: []string{}, Sensitivity: "internal"}}}
 	case 12:
 		return ledger.Draft{Turn: turn, Body: lemma.TurnUndeclared{Tried: []string{text}}}
 	}

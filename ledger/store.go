@@ -38,6 +38,7 @@ const (
 	bModels
 	bBlobRefs
 	bState
+	bKnowledge
 	bucketCount
 )
 
@@ -47,10 +48,15 @@ var bucketNames = [bucketCount][]byte{
 	bHolds: []byte("holds"), bHoldsByState: []byte("holds_by_state"), bAnswers: []byte("answers"),
 	bTurns: []byte("turns"), bTurnsOpen: []byte("turns_open"), bTurnEntries: []byte("turn_entries"), bConversations: []byte("conversations"), bBlocks: []byte("blocks"),
 	bModels: []byte("models"), bBlobRefs: []byte("blob_refs"), bState: []byte("state"),
+	bKnowledge: []byte("knowledge"),
 }
 
-// firstFold is the first bucket that a refold can rebuild from the chain.
-const firstFold = bFacts
+// firstFold is the first bucket that a refold can rebuild from the chain. Files
+// of fold 1 end with lastOfFold1.
+const (
+	firstFold   = bFacts
+	lastOfFold1 = bState
+)
 
 func (b bucket) String() string { return string(bucketNames[b]) }
 

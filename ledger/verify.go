@@ -372,7 +372,7 @@ func (v *verifier) blobs() error {
 // the refold is brought up to the entries that the slice's transaction sees, so
 // that appends of the meantime are no differences.
 func (v *verifier) folds() error {
-	for b := firstFold; b < bucketCount; b++ {
+	for b := firstFold; b < v.folded(); b++ {
 		var after []byte
 		for done := false; !done; {
 			_, err := v.step("fold", func(tx *bbolt.Tx) error {
@@ -419,6 +419,21 @@ func (v *verifier) folds() error {
 		}
 	}
 	return nil
+}
+
+// folded is the end of the buckets to compare. A file that was only opened for
+// reading may hold the folds of an older version: those are made again at the
+// next start, and what they lack is no fault.
+func (v *verifier) folded() bucket {
+	old := false
+	_ = v.l.view(func(tx *bbolt.Tx) (err error) { // readMeta has reported what it found
+		old, err = v.l.checkMeta(tx)
+		return err
+	})
+	if old {
+		return firstFold
+	}
+	return bucketCount
 }
 
 // catchUp checks and folds what was appended since.

@@ -46,6 +46,7 @@ const (
 	KChainRecovered      Kind = "chain.recovered"
 	KRunFinished         Kind = "run.finished"
 	KBlobForgotten       Kind = "blob.forgotten"
+	KKnowledgeChanged    Kind = "knowledge.changed"
 )
 
 // Kinds is every kind of the contract, those of later rooms included.
@@ -56,7 +57,7 @@ var Kinds = []Kind{
 	KGateDecided, KTurnGrounded, KActionDecided, KTurnClosed, "floor.blocked", "judge.reviewed", "policy.published",
 	"policy.reverted", "policy.applied", "policy.rejected", "access.requested", "access.answered", KRegistryLoaded,
 	KRegistryRejected, KRegistryApproved, KConfigLoaded, KConfigPending, KConfigApproved, KStateLost, KScopeConflict,
-	KBreakerOpened, "key.created", "key.revoked", "key.rotated", "knowledge.changed", "entry.committed",
+	KBreakerOpened, "key.created", "key.revoked", "key.rotated", KKnowledgeChanged, "entry.committed",
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
 	KSensorBackedOff, KGateSwitched, KBlobForgotten, "export.dead", KChainOpened, KChainRecovered,

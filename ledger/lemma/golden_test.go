@@ -29,7 +29,7 @@ var bodies = []lemma.Body{
 	lemma.GateDecided{}, lemma.TurnGrounded{}, lemma.ActionDecided{}, lemma.TurnClosed{}, lemma.RegistryLoaded{},
 	lemma.RegistryRejected{}, lemma.RegistryApproved{}, lemma.ConfigLoaded{}, lemma.ConfigPending{}, lemma.ConfigApproved{},
 	lemma.StateLost{}, lemma.ScopeConflict{}, lemma.BreakerOpened{}, lemma.SensorBackedOff{}, lemma.ChainOpened{},
-	lemma.ChainRecovered{}, lemma.BlobForgotten{},
+	lemma.ChainRecovered{}, lemma.BlobForgotten{}, lemma.KnowledgeChanged{},
 }
 
 // TestBodiesAreAllListed finds each type with a Kind method in the source.
