@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(relayEnv) != "" {
 		os.Exit(relay())
 	}
+	if role := os.Getenv(benchEnv); role != "" {
+		os.Exit(benchRole(role))
+	}
 	flag.Parse()
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })

@@ -254,10 +254,11 @@ func quantity(s, next string) bool {
 
 // BareContinuation reports words that only say go on: they tell nothing new.
 func BareContinuation(text string) bool {
-	t := strings.ToLower(strings.TrimSpace(text))
+	t := strings.TrimSpace(text)
 	if len(t) > 60 {
 		return false
 	}
+	t = strings.ToLower(t)
 	t = strings.Trim(t, ".!… \t\n")
 	t = strings.Join(strings.FieldsFunc(t, func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '!' || r == '\n' || r == '\t' }), " ")
 	t = strings.TrimSuffix(strings.TrimPrefix(t, "please "), " please")

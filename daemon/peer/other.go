@@ -24,6 +24,9 @@ func Unix(_ *net.UnixConn) (Process, error) { return Process{}, ErrUnsupported }
 // Find is not built for this system.
 func Find(_ int) (Process, error) { return Process{}, ErrUnsupported }
 
+// Again is not built for this system.
+func Again(Process) (Process, error) { return Process{}, ErrUnsupported }
+
 // Env is not built for this system.
 func (Process) Env(string) (string, bool) { return "", false }
 

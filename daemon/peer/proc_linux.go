@@ -105,6 +105,19 @@ func Find(pid int) (Process, error) {
 	return p, nil
 }
 
+// Again is p as it is now: where it stands may have changed, and what it runs.
+// It reads half of what Find does; the owner is p's. An error is ErrUnknown:
+// the process has ended.
+func Again(p Process) (Process, error) {
+	p.Exe, p.Cwd = link(p.PID, "exe"), link(p.PID, "cwd")
+	// Read after the links: a process that ended and whose number was given away
+	// before would show another start.
+	if st, err := readStat(p.PID); err != nil || st.start != p.Start {
+		return Process{}, fmt.Errorf("%w: it ended", ErrUnknown)
+	}
+	return p, nil
+}
+
 // link reads a link of /proc; a file that is gone has " (deleted)" appended,
 // which is cut off for programs (an update replaces them) and kept for
 // directories (nothing may run there).

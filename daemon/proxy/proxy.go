@@ -197,8 +197,8 @@ func (s *Server) peer(r *http.Request) (peer.Process, error) {
 	if c.err != nil {
 		return peer.Process{}, c.err
 	}
-	now, err := peer.Find(c.proc.PID)
-	if err != nil || !now.Same(c.proc) {
+	now, err := peer.Again(c.proc)
+	if err != nil {
 		return find() // the socket was handed on
 	}
 	return now, nil

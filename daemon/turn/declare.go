@@ -163,8 +163,16 @@ func (e *Engine) ask(ctx context.Context, q *Request, r *wire.Request, o wire.De
 
 // cutText shortens s to at most n bytes on a rune boundary, on one line.
 func cutText(s string, n int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	if len(s) <= n {
+	var b strings.Builder
+	for w := range strings.FieldsSeq(strings.ToValidUTF8(s, "�")) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		if b.WriteString(w); b.Len() > n {
+			break // the rest is cut anyway
+		}
+	}
+	if s = b.String(); len(s) <= n {
 		return s
 	}
 	for n > 0 && s[n]&0xC0 == 0x80 {

@@ -51,6 +51,12 @@ func Disguised(name string) bool {
 	return false
 }
 
+// Plain is a name without case and joining signs: tool_call, toolCall and
+// Tool-Call are one.
+func Plain(name string) string { return joiners.Replace(strings.ToLower(name)) }
+
+var joiners = strings.NewReplacer("_", "", "-", "", ".", "")
+
 // DisguisedIn names a disguised member, "" when there is none.
 func DisguisedIn(members []Member) string {
 	for _, m := range members {

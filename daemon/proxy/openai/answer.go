@@ -173,7 +173,7 @@ func callLike(name string) bool {
 	if strings.HasSuffix(n, "_call") || strings.HasSuffix(n, "_calls") || strings.HasSuffix(n, "_use") || strings.HasSuffix(n, "_uses") {
 		return true
 	}
-	n = strings.NewReplacer("_", "", "-", "", ".", "").Replace(n)
+	n = wire.Plain(n)
 	return strings.Contains(n, "toolcall") || strings.Contains(n, "functioncall") || strings.HasPrefix(n, "tooluse")
 }
 

@@ -100,7 +100,7 @@ func classOf(kind string) class {
 	case strings.HasSuffix(kind, "_output"), strings.HasSuffix(kind, "_response"):
 		return classOutput
 	}
-	n := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(kind))
+	n := wire.Plain(kind)
 	if strings.HasSuffix(n, "call") || strings.HasSuffix(n, "calls") || strings.HasSuffix(n, "request") || strings.HasPrefix(n, "tooluse") || strings.Contains(n, "toolcall") || strings.Contains(n, "functioncall") {
 		return classCall
 	}
