@@ -31,9 +31,9 @@ fmt:
 fuzz TIME="10s":
     .ci/fuzz {{TIME}}
 
-# benchmarks; every figure is a ratio within one run; `just bench redact` is that package's
+# benchmarks; every figure is a ratio within one run; `just bench redact` is that package's, `just bench ledger` stands beside other logs
 bench PATTERN="." PKG="./...":
-    go test -run '^$' -bench '{{ if PATTERN == "redact" { "." } else { PATTERN } }}' -benchmem {{ if PATTERN == "redact" { "./ledger/redact" } else { PKG } }}
+    {{ if PATTERN == "ledger" { "cd ledger/bench && go run ." } else { "go test -run '^$' -bench '" + if PATTERN == "redact" { "." } else { PATTERN } + "' -benchmem " + if PATTERN == "redact" { "./ledger/redact" } else { PKG } } }}
 
 # end-to-end runs: built binaries, real nginx, real clients
 e2e:

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -72,19 +73,22 @@ func (l *Ledger) Verify(ctx context.Context, progress func(done, total uint64)) 
 }
 
 type verifier struct {
-	l        *Ledger
-	ctx      context.Context
-	r        Report
-	mem      *memState
-	fold     *fold
-	tree     *chain.Tree
-	at       uint64             // entries checked
-	prev     chain.Digest       // hash of entry at-1
-	broken   bool               // entry at-1 could not be read: nothing to link to
-	points   []chain.Checkpoint // in order of size
-	nodes    []chain.Node       // stored ones that differ
-	total    uint64
-	progress func(done, total uint64)
+	l         *Ledger
+	ctx       context.Context
+	r         Report
+	mem       *memState
+	fold      *fold
+	tree      *chain.Tree
+	at        uint64             // entries checked
+	turns     uint64             // of them, those that belong to a turn
+	unflushed uint64             // of them, those whose turns still stand in the fold
+	prev      chain.Digest       // hash of entry at-1
+	broken    bool               // entry at-1 could not be read: nothing to link to
+	points    []chain.Checkpoint // in order of size
+	passed    int                // points up to at
+	nodes     []chain.Node       // stored ones that differ
+	total     uint64
+	progress  func(done, total uint64)
 }
 
 func (v *verifier) problem(seq uint64, where, format string, args ...any) {
@@ -139,6 +143,9 @@ func (v *verifier) run() error {
 	if v.r.Count > 0 {
 		// Folds and blobs of a chain that is not whole would only repeat it.
 		return nil
+	}
+	if err := v.flush(); err != nil {
+		return err
 	}
 	if err := v.blobs(); err != nil {
 		return err
@@ -222,15 +229,19 @@ func (v *verifier) coverage() {
 	}
 }
 
+// flushEvery bounds the turns that wait in the fold. Flushing them is most of
+// what folding costs, and a turn's entries lie close together.
+const flushEvery = 1 << 16
+
 // entries checks entries up to stop: key, form, link, tree, checkpoint, and folds them.
 func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
-	stored := tx.Bucket(bucketNames[bTree])
-	turns := tx.Bucket(bucketNames[bTurnEntries])
+	stored := tx.Bucket(bucketNames[bTree]).Cursor()
+	var nodeKey, nodeHash []byte // where stored stands
 	c := tx.Bucket(bucketNames[bChain]).Cursor()
 	k, raw := c.Seek(u64(v.at))
 	for v.at < stop {
 		seq := v.at
-		if !bytes.Equal(k, u64(seq)) {
+		if got, ok := fromU64(k); !ok || got != seq {
 			v.problem(seq, "chain", "entry is missing")
 			v.at = stop // nothing behind a hole can be placed in the tree
 			v.total = stop
@@ -242,7 +253,7 @@ func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
 		switch {
 		case err != nil:
 			v.problem(seq, "chain", "%v", err)
-		case seq > 0 && !v.broken && e.Prev != chain.Link(v.prev):
+		case seq > 0 && !v.broken && !linksTo(e, &v.prev):
 			v.problem(v.culprit(e, leaf, nextRaw), "chain", "entry was changed: entry %d links to other bytes", seq)
 		}
 		v.broken = err != nil
@@ -252,29 +263,52 @@ func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
 				return
 			}
 			v.r.Nodes++
-			if got := stored.Get(u64(n.Index())); !bytes.Equal(got, n.Hash[:]) && len(v.nodes) < problemsMax {
+			// Nodes are numbered in the order in which entries complete them.
+			at := n.Index()
+			if nodeKey, nodeHash = stored.Next(); !isU64(nodeKey, at) {
+				nodeKey, nodeHash = stored.Seek(u64(at))
+			}
+			if (!isU64(nodeKey, at) || !bytes.Equal(nodeHash, n.Hash[:])) && len(v.nodes) < problemsMax {
 				v.nodes = append(v.nodes, n)
 			}
 		})
 		v.at++
 		v.point()
 		if err == nil {
-			if e.Turn != "" && turns.Get(turnEntryKey(e.Turn, seq)) == nil {
-				v.problem(seq, "fold", "%s lacks the entry", bTurnEntries)
-			}
 			value, _ := decodeBody(e.Kind, e.Body)
 			if err := v.fold.apply(e, value); err != nil {
 				return err
 			}
-			if v.at%sliceEntries == 0 {
-				if err := v.fold.flush(); err != nil {
+			if e.Turn != "" {
+				v.turns++
+			}
+			if v.unflushed++; v.unflushed >= flushEvery {
+				if err := v.flush(); err != nil {
 					return err
 				}
 			}
 		}
 		k, raw = nextKey, nextRaw
 	}
+	return nil
+}
+
+func (v *verifier) flush() error {
+	v.unflushed = 0
 	return v.fold.flush()
+}
+
+// isU64 reports whether key is u64(want).
+func isU64(key []byte, want uint64) bool {
+	got, ok := fromU64(key)
+	return ok && got == want
+}
+
+// linksTo reports whether e's prev is the link to prev.
+func linksTo(e chain.Entry, prev *chain.Digest) bool {
+	var link [2 * len(prev)]byte
+	hex.Encode(link[:], prev[:])
+	return e.Prev == string(link[:])
 }
 
 // culprit says which of two entries was changed when e does not link to the one
@@ -302,16 +336,10 @@ func (v *verifier) culprit(e chain.Entry, leaf chain.Digest, nextRaw []byte) uin
 
 // point compares the checkpoint of this size, if there is one.
 func (v *verifier) point() {
-	i, ok := slices.BinarySearchFunc(v.points, v.at, func(c chain.Checkpoint, size uint64) int {
-		switch {
-		case c.Size < size:
-			return -1
-		case c.Size > size:
-			return 1
-		}
-		return 0
-	})
-	if ok && v.points[i].Root != v.tree.Root() {
+	for v.passed < len(v.points) && v.points[v.passed].Size < v.at {
+		v.passed++
+	}
+	if v.passed < len(v.points) && v.points[v.passed].Size == v.at && v.points[v.passed].Root != v.tree.Root() {
 		// All earlier entries are vouched for by the one after them, so it is the
 		// last one, unless links were forged along.
 		v.problem(v.at-1, "checkpoint", "of size %d is over other entries", v.at)
@@ -372,8 +400,9 @@ func (v *verifier) blobs() error {
 // the refold is brought up to the entries that the slice's transaction sees, so
 // that appends of the meantime are no differences.
 func (v *verifier) folds() error {
+	walked, wanted, rows := v.at, v.turns, uint64(0)
 	for b := firstFold; b < v.folded(); b++ {
-		var after []byte
+		var after, last []byte
 		for done := false; !done; {
 			_, err := v.step("fold", func(tx *bbolt.Tx) error {
 				done = true
@@ -388,6 +417,16 @@ func (v *verifier) folds() error {
 						return nil
 					}
 					v.r.Folded++
+					if b == bTurnEntries {
+						// A damaged page may hold a key twice, and then count for two.
+						if !v.mem.inTurn(k) || len(got) > 0 || bytes.Compare(last, k) >= 0 {
+							v.problem(0, "fold", "%s holds %.80q, which no entry wrote", b, k)
+						} else if seq, _ := fromU64(k[len(k)-8:]); seq < walked {
+							rows++
+						}
+						last = append(last[:0], k...)
+						continue
+					}
 					if want := v.mem.get(b, k); want == nil {
 						v.problem(v.rowSeq(k), "fold", "%s holds %.80q, which no entry wrote", b, k)
 					} else if !bytes.Equal(got, want) {
@@ -397,6 +436,13 @@ func (v *verifier) folds() error {
 				return nil
 			})
 			if err != nil {
+				return err
+			}
+		}
+		// Each row of turn_entries is right and no two have the same entry, so none
+		// is lacking when they are as many as the entries.
+		if b == bTurnEntries && rows != wanted {
+			if err := v.lackingTurns(walked); err != nil {
 				return err
 			}
 		}
@@ -436,13 +482,48 @@ func (v *verifier) folded() bucket {
 	return bucketCount
 }
 
+// lackingTurns names the entries below size that turn_entries lacks.
+func (v *verifier) lackingTurns(size uint64) error {
+	for at := uint64(0); at < size; {
+		_, err := v.step("fold", func(tx *bbolt.Tx) error {
+			turns := tx.Bucket(bucketNames[bTurnEntries])
+			c := tx.Bucket(bucketNames[bChain]).Cursor()
+			k, raw := c.Seek(u64(at))
+			for stop := min(size, at+sliceEntries); at < stop; at++ {
+				if !isU64(k, at) {
+					return fmt.Errorf("%w: entry %d is missing", ErrDamaged, at)
+				}
+				e, err := decodeAt(at, raw)
+				if err != nil {
+					return err
+				}
+				if e.Turn != "" && turns.Get(turnEntryKey(e.Turn, at)) == nil {
+					v.problem(at, "fold", "%s lacks the entry", bTurnEntries)
+				}
+				k, raw = c.Next()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // catchUp checks and folds what was appended since.
 func (v *verifier) catchUp(tx *bbolt.Tx) error {
 	size, err := sizeOf(tx)
 	if err != nil {
 		return err
 	}
-	return v.entries(tx, size)
+	if v.at == size {
+		return nil
+	}
+	if err := v.entries(tx, size); err != nil {
+		return err
+	}
+	return v.flush()
 }
 
 // rowSeq is the first entry of the turn whose row this is, if it is one.
@@ -458,12 +539,12 @@ func chunks(keys []string) [][]string {
 }
 
 // memState is the fold's state in maps. Of turn_entries, which holds a row for
-// each entry, it keeps eight bytes a row: the walk over the entries has already
-// seen that none is lacking, so only rows too many are left to find.
+// each entry, it keeps eight bytes a row, and no key of it is listed: whoever
+// compares it counts its rows.
 type memState struct {
 	m    [bucketCount]map[string][]byte
 	seed maphash.Seed
-	turn []uint64 // by sequence number: hash of the entry's turn
+	turn []uint64 // by sequence number: hash of the entry's turn, 0 for none
 }
 
 func newMemState() *memState {
@@ -475,16 +556,27 @@ func newMemState() *memState {
 }
 
 func (s *memState) get(b bucket, key []byte) []byte {
-	if b != bTurnEntries {
-		return s.m[b][string(key)]
-	}
-	if n := len(key) - 8; n > 0 {
-		if seq, _ := fromU64(key[n:]); seq < uint64(len(s.turn)) && s.turn[seq] == maphash.Bytes(s.seed, key[:n]) {
+	if b == bTurnEntries {
+		if s.inTurn(key) {
 			return []byte{}
 		}
+		return nil
 	}
-	return nil
+	return s.m[b][string(key)]
 }
+
+// inTurn reports whether a row of turn_entries was written.
+func (s *memState) inTurn(key []byte) bool {
+	n := len(key) - 8
+	if n <= 0 {
+		return false
+	}
+	seq, _ := fromU64(key[n:])
+	return seq < uint64(len(s.turn)) && s.turn[seq] == s.hash(key[:n])
+}
+
+// hash of a turn's part of the key, never 0.
+func (s *memState) hash(turn []byte) uint64 { return max(maphash.Bytes(s.seed, turn), 1) }
 
 func (s *memState) put(b bucket, key, value []byte) error {
 	if b != bTurnEntries {
@@ -496,7 +588,7 @@ func (s *memState) put(b bucket, key, value []byte) error {
 	for uint64(len(s.turn)) <= seq {
 		s.turn = append(s.turn, 0)
 	}
-	s.turn[seq] = maphash.Bytes(s.seed, key[:n])
+	s.turn[seq] = s.hash(key[:n])
 	return nil
 }
 
