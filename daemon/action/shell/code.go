@@ -15,6 +15,9 @@ var dangers = []danger{
 	{"rmdirSync", Destroy, "code.rm"}, {"fs.unlink", Destroy, "code.rm"}, {"unlinkSync", Destroy, "code.rm"}, {"rimraf", Destroy, "code.rm"}, {"os.remove(", Destroy, "code.rm"}, {"os.unlink(", Destroy, "code.rm"}, {"os.rmdir(", Destroy, "code.rm"},
 	{"os.removedirs", Destroy, "code.rm"}, {".unlink(", Destroy, "code.rm"}, {"FileUtils.rm", Destroy, "code.rm"}, {"File.delete", Destroy, "code.rm"}, {"File.unlink", Destroy, "code.rm"}, {"Dir.rmdir", Destroy, "code.rm"}, {"remove_tree", Destroy, "code.rm"},
 	{"unlink(", Destroy, "code.rm"}, {"unlink ", Destroy, "code.rm"}, {"rmdir(", Destroy, "code.rm"}, {"emptyDir", Destroy, "code.rm"}, {"Deno.remove", Destroy, "code.rm"}, {"os.truncate", Destroy, "code.truncate"}, {"ftruncate", Destroy, "code.truncate"}, {"truncateSync", Destroy, "code.truncate"},
+	{".rm(", Destroy, "code.rm"}, {"rm_rf", Destroy, "code.rm"}, {".rmSync", Destroy, "code.rm"}, {".rmdir(", Destroy, "code.rm"}, {".truncate(", Destroy, "code.truncate"}, {"os.RemoveAll", Destroy, "code.rm"}, {"Files.delete", Destroy, "code.rm"}, {"deleteRecursively", Destroy, "code.rm"},
+	{"dropCollection", Destroy, "code.drop"}, {"dropTable", Destroy, "code.drop"}, {"dropIndex", Destroy, "code.drop"}, {"drop_table", Destroy, "code.drop"}, {"drop_database", Destroy, "code.drop"}, {"deleteAll", Destroy, "code.drop"}, {"delete_all", Destroy, "code.drop"}, {"destroy_all", Destroy, "code.drop"}, {"destroyAll", Destroy, "code.drop"},
+	{"delete_many", Destroy, "code.drop"}, {"deleteIndex", Destroy, "code.drop"}, {"delete_index", Destroy, "code.drop"}, {"deleteObjects", Destroy, "code.drop"}, {"clearObjects", Destroy, "code.drop"}, {"clearIndex", Destroy, "code.drop"}, {".purge(", Destroy, "code.drop"}, {".destroy(", Destroy, "code.drop"}, {"flushdb", Destroy, "code.drop"}, {"flushAll", Destroy, "code.drop"}, {"objects.all().delete", Destroy, "code.drop"},
 	{"dropDatabase", Destroy, "code.drop"}, {".drop(", Destroy, "code.drop"}, {"drop_all", Destroy, "code.drop"}, {"deleteMany", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
 	{"Clear-Disk", Catastrophe, "code.format"}, {"del /", Destroy, "code.rm"}, {"rd /", Destroy, "code.rm"}, {"rmdir /", Destroy, "code.rm"}, {"format c:", Catastrophe, "code.format"}, {"Remove-", Destroy, "code.rm"}, {"ri -", Destroy, "code.rm"}, {"Stop-Computer", Destroy, "code.stop"}, {"Clear-Content", Destroy, "code.truncate"},
 	{"os.system", Opaque, "code.exec"}, {"subprocess", Opaque, "code.exec"}, {"os.popen", Opaque, "code.exec"}, {"os.exec", Opaque, "code.exec"}, {"pty.spawn", Opaque, "code.exec"}, {"child_process", Opaque, "code.exec"}, {"execSync", Opaque, "code.exec"}, {"spawnSync", Opaque, "code.exec"},
@@ -34,6 +37,9 @@ func interpreter(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	flags := interpFlags[name]
 	args := c.args[1:]
+	if len(args) == 1 && takesValue("-h -v -V -VV -m -i --modules --info", args[0].s) && (name == "php" || len(args[0].s) < 4 && args[0].s != "-m" && args[0].s != "-i") {
+		return readOnly("prints version or help")
+	}
 	for i, a := range args {
 		s := a.s
 		if s == "" || s[0] != '-' && s[0] != '/' && flags != "eval" || s == "-" {
@@ -51,6 +57,11 @@ func interpreter(w *walker, c call) ruling {
 		}
 		if !hit && (name == "ruby" || name == "php" || name == "python") && len(s) > 2 && s[0] == '-' && s[1] != '-' && flags != "" {
 			hit = s[len(s)-1] == flags[1]
+		}
+		if f, code, ok := strings.Cut(s, "="); ok && strings.HasPrefix(f, "--") && takesValue(flags, f) {
+			r := codeRuling(code)
+			w.codeStrings(code)
+			return r
 		}
 		if hit && i+1 < len(args) {
 			code := joinCode(name, args[i+1:])
@@ -72,7 +83,7 @@ func interpreter(w *walker, c call) ruling {
 			continue
 		}
 	}
-	for _, a := range args {
+	for i, a := range args {
 		if a.s != "" && a.s != "-" && a.s[0] != '-' {
 			if a.dyn {
 				return ruling{effect: Opaque, rule: "dynamic.script", why: "runs a script that is known only when it runs"}
@@ -80,7 +91,7 @@ func interpreter(w *walker, c call) ruling {
 			if flags == "eval" && (a.s == "--version" || a.s == "info" || a.s == "lint" || a.s == "check") {
 				return readOnly("deno " + a.s)
 			}
-			return mutate("script", "runs the script "+a.s)
+			return script(w, c, args[i:])
 		}
 	}
 	switch c.in.kind {
@@ -95,6 +106,18 @@ func interpreter(w *walker, c call) ruling {
 		return r
 	}
 	return ruling{effect: Opaque, rule: "interactive", why: "an interactive " + name}
+}
+
+// script is a file that an interpreter runs: what its name and its first words
+// say, and a mutation at the least.
+func script(w *walker, c call, argv []word) ruling {
+	name := base(argv[0].s)
+	r := mutate("script", "runs the script "+argv[0].s)
+	said := byWords(name, argv[1:])
+	if _, ok := verbTables[name]; ok {
+		said = verbs(w, call{args: argv, env: c.env, in: c.in})
+	}
+	return stronger(r, said)
 }
 
 // stronger is the stronger of two.

@@ -178,6 +178,19 @@ func files(w *walker, c call) ruling {
 			return destroy("write.empty", "puts nothing in the place of "+pos[n-1].s, pos[n-1])
 		}
 	}
+	if name == "cp" || name == "mv" || name == "install" || name == "ln" || name == "scp" || name == "rsync" {
+		for _, p := range last() {
+			host, path, remote := strings.Cut(p.s, ":")
+			if remote && strings.IndexByte(host, '/') < 0 && len(host) > 1 && systemFile(path) && !strings.HasPrefix(path, "/root/") || !remote && vitalFile(p.s) {
+				return destroy("write.vital", "overwrites "+p.s, p)
+			}
+		}
+	}
+	if name == "split" && len(pos) > 2 {
+		if r := byWords(name, c.args[1:]); r.effect.AtLeast(Destroy) { // another program of that name
+			return r
+		}
+	}
 	switch name {
 	case "dd":
 		for _, a := range c.args[1:] {
@@ -293,8 +306,29 @@ func files(w *walker, c call) ruling {
 	return mutate("write", name+" writes files", pos...)
 }
 
+// imageFiles reports operands that are all known and no devices.
+func imageFiles(ps []word) bool {
+	for _, p := range ps {
+		if p.dyn || p.glob || strings.HasPrefix(p.s, "/dev/") || strings.HasPrefix(p.s, "$") || strings.HasPrefix(p.s, "/") && vitalDir(p.s) || preciousName(p.s) {
+			return false
+		}
+	}
+	return true
+}
+
 func disk(w *walker, c call) ruling {
 	name := base(c.args[0].s)
+	pos := positional(c.args, "-t -L -b -U -n -E -F -f -T")
+	switch {
+	case len(c.args) == 2 && (c.args[1].s == "-h" || c.args[1].s == "-V"):
+		return readOnly("prints version or help")
+	case name == "wipefs" && !hasFlag(c.args, "-a", "--all", "-o", "--offset") && !short(c.args, 'a') && !short(c.args, 'o'):
+		return readOnly("lists signatures")
+	case name == "sgdisk" && hasFlag(c.args, "-v", "--verify", "-p", "--print", "-i", "--info", "-b", "--backup", "-L", "--list-types") && !hasFlag(c.args, "-Z", "-z", "-o", "-d", "-n", "-g", "-l", "-R", "--zap-all", "--zap", "--clear", "--delete", "--new"):
+		return mutate("disk.look", "reads a partition table, and may save a copy")
+	case (strings.HasPrefix(name, "mkfs.") || name == "mkfs" || name == "mkswap" || name == "mke2fs") && len(pos) > 0 && imageFiles(pos):
+		return mutate("disk.image", "makes a file system in a file", pos...)
+	}
 	for _, a := range c.args[1:] {
 		switch a.s {
 		case "-l", "--list", "print", "list", "status", "get", "-n", "--no-act", "--dry-run", "info", "--help", "luksDump", "isLuks", "--detail", "history", "iostat", "smart-log", "id-ctrl", "-I", "-i":
@@ -345,6 +379,9 @@ func system(w *walker, c call) ruling {
 	case "userdel", "groupdel", "deluser", "delgroup":
 		return destroy("user.delete", name+" removes an account")
 	case "iptables", "ip6tables", "nft", "ufw", "firewall-cmd":
+		if name == "ufw" && hasFlag(c.args, "--dry-run") {
+			return readOnly("a dry run")
+		}
 		for _, a := range c.args[1:] {
 			switch a.s {
 			case "-F", "--flush", "-X", "flush", "reset", "disable":
@@ -359,6 +396,9 @@ func system(w *walker, c call) ruling {
 			return readOnly("lists mounts")
 		}
 	case "at", "batch":
+		if name == "at" && hasFlag(c.args, "-c", "-l", "-V") {
+			return readOnly("lists what runs later")
+		}
 		return ruling{effect: Opaque, rule: "later", why: "runs commands later"}
 	}
 	return mutate("system", name+" changes the system")

@@ -103,7 +103,7 @@ func git(w *walker, c call) ruling {
 		if has("--get", "--get-all", "--get-regexp", "-l", "--list", "--get-urlmatch", "--show-origin") || first == "get" || first == "list" || len(pos) == 1 && !has("--unset", "--unset-all", "--add", "--edit", "-e", "--remove-section") {
 			return readOnly("reads git's settings")
 		}
-		if k := strings.ToLower(first); gitRuns(k+"=") || strings.HasPrefix(k, "alias.") {
+		if k := strings.ToLower(first); gitRuns(k+"=") || strings.HasPrefix(k, "alias.") && len(pos) > 1 && harmfulAlias(w, pos[1]) {
 			return ruling{effect: Opaque, rule: "git.config", why: "sets a program that git runs later"}
 		}
 		return mutate("git.config", "changes git's settings")
@@ -275,4 +275,18 @@ func gitRuns(k string) bool {
 		}
 	}
 	return strings.Contains(k, ".textconv=") || strings.Contains(k, ".command=") || strings.Contains(k, ".cmd=") || strings.Contains(k, ".clean=") || strings.Contains(k, ".smudge=") || strings.Contains(k, ".driver=")
+}
+
+// harmfulAlias reports a git alias whose command, under whatever name it runs
+// later, is a shell's or more than a mutation.
+func harmfulAlias(w *walker, v word) bool {
+	words := strings.Fields(v.s)
+	if v.dyn || len(words) == 0 || words[0][0] == '!' {
+		return true
+	}
+	args := []word{{s: "git"}}
+	for _, f := range words {
+		args = append(args, word{s: f})
+	}
+	return git(w, call{args: args}).effect.AtLeast(Opaque)
 }

@@ -46,6 +46,10 @@ func classifierOf(name string) (f classifier, known bool) {
 		return interpreter, true
 	case "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "duckdb", "clickhouse-client", "mongosh", "mongo", "redis-cli", "valkey-cli", "cqlsh", "snowsql", "bq", "cockroach", "sqlplus":
 		return database, true
+	case "nc", "ncat", "netcat", "socat", "telnet", "nsupdate":
+		return wire, true
+	case "java":
+		return java, true
 	case "git", "hub":
 		return git, true
 	case ".", "source":
@@ -199,46 +203,6 @@ func positional(args []word, valued string) []word {
 		out = append(out, args[i])
 	}
 	return out
-}
-
-// destructiveVerb reports a subcommand word that takes something away for good.
-func destructiveVerb(s string) bool {
-	s = strings.ToLower(s)
-	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' || r == ':' || r == '.' }) {
-		switch part {
-		case "delete", "del", "destroy", "drop", "purge", "wipe", "erase", "terminate", "nuke", "rm", "remove", "prune", "forget", "flush", "flushall", "flushdb", "truncate", "reset", "deregister", "obliterate", "uninstall", "revoke", "rb", "unregister", "undeploy", "unsubscribe", "rollback":
-			return true
-		}
-	}
-	return false
-}
-
-// unknownProgram is a mutation, and destruction when one of its first words
-// says so: farm tools and admin clients agree on those verbs.
-func unknownProgram(_ *walker, c call) ruling {
-	name := base(c.args[0].s)
-	n := 0
-	for _, a := range c.args[1:] {
-		if a.s == "" || a.s[0] == '-' {
-			if a.s == "--help" || a.s == "--force-reset" {
-				n = 4
-				if a.s != "--help" {
-					return ruling{effect: Destroy, rule: "verb.destroy", why: name + " " + a.s}
-				}
-			}
-			continue
-		}
-		if strings.ContainsAny(a.s, " /=") {
-			break
-		}
-		if n++; n > 4 {
-			break
-		}
-		if destructiveVerb(a.s) {
-			return ruling{effect: Destroy, rule: "verb.destroy", why: name + " … " + a.s}
-		}
-	}
-	return ruling{effect: Mutate, rule: "program.unknown", why: "an unknown program may change anything: " + name}
 }
 
 func readOnly(why string) ruling { return ruling{effect: ReadOnly, rule: "read", why: why} }

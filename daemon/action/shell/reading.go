@@ -427,6 +427,46 @@ func findRoots(args []word) []word {
 	return out
 }
 
+// destructiveRequest finds a segment of an address, or a GraphQL mutation in what
+// is sent, that takes something away; "" when there is none.
+func destructiveRequest(args []word) string {
+	for _, a := range args[1:] {
+		s := a.s
+		if strings.HasPrefix(s, "-") {
+			continue
+		}
+		if strings.Contains(s, "mutation") {
+			for f := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }) {
+				if destructiveName(f) {
+					return f
+				}
+			}
+			continue
+		}
+		if strings.ContainsAny(s, " {}\"") {
+			continue
+		}
+		s, _, _ = strings.Cut(s, "?")
+		if i := strings.Index(s, "://"); i >= 0 {
+			s = s[i+3:]
+		}
+		_, path, ok := strings.Cut(s, "/")
+		if !ok {
+			continue
+		}
+		for seg := range strings.SplitSeq(path, "/") {
+			switch {
+			case destructiveName(seg), seg == "_close", seg == "_shutdown", seg == "shutdown", seg == "_rollover":
+				return seg
+			}
+		}
+		if strings.Contains(path, "_cluster/settings") || strings.Contains(path, "_cluster/reroute") {
+			return "change a whole cluster"
+		}
+	}
+	return ""
+}
+
 func http(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	method, writes, sends, upload := "", false, false, false
@@ -491,6 +531,10 @@ func http(w *walker, c call) ruling {
 				writes = false
 			}
 		}
+	}
+	changes := sends || upload || method != "" && method != "GET" && method != "HEAD" && method != "OPTIONS"
+	if what := destructiveRequest(c.args); changes && what != "" {
+		return destroy("http.destroy", "asks a server to "+what)
 	}
 	switch {
 	case method == "DELETE":

@@ -144,7 +144,7 @@ func (w *walker) ssh(c call) stream {
 	for len(args) > 0 {
 		a := args[0].s
 		switch {
-		case a == "-V" || a == "--help":
+		case a == "-V" || a == "--help" || a == "--version" || a == "-Q" || a == "-G":
 			w.record(c, ReadOnly, "read.version", "prints its version")
 			return stream{kind: unknown}
 		case len(a) > 1 && a[0] == '-' && !host:

@@ -152,7 +152,7 @@ func TestSQL(t *testing.T) {
 		"SELECT 1": ReadOnly, "select * from t where x = 'drop table t'": ReadOnly, "-- drop table t\nselect 1": ReadOnly, "/* drop */ SELECT a FROM b": ReadOnly, "EXPLAIN SELECT 1": ReadOnly, "SHOW TABLES": ReadOnly, `\dt`: ReadOnly,
 		"SELECT pg_terminate_backend(3)": Mutate, "SELECT * INTO x FROM y": Mutate, "INSERT INTO t VALUES (1)": Mutate, "CREATE TABLE x (a int)": Mutate, "DELETE FROM t WHERE id = 1": Mutate, "UPDATE t SET a = 1 WHERE id = 2": Mutate, "": ReadOnly,
 		"DROP TABLE t": Destroy, "drop database x": Destroy, "TRUNCATE t": Destroy, "DELETE FROM t": Destroy, "UPDATE t SET a = 1": Destroy, "DELETE FROM t WHERE true": Destroy, "DELETE FROM t WHERE 1 = 1": Destroy,
-		"ALTER TABLE t DROP COLUMN c": Destroy, "WITH x AS (DELETE FROM t) SELECT 1": Destroy, "DO $$ BEGIN DROP TABLE t; END $$": Destroy, "/*!50000 DROP TABLE t */": Destroy, "SELECT 1; DROP TABLE t": Destroy, `\! rm x`: Opaque,
+		"ALTER TABLE t DROP COLUMN c": Destroy, "WITH x AS (DELETE FROM t) SELECT 1": Destroy, "DO $$ BEGIN DROP TABLE t; END $$": Destroy, "/*!50000 DROP TABLE t */": Destroy, "GRANT ALL PRIVILEGES ON *.* TO bob": Destroy, "GRANT ALL ON shop.* TO bob": Mutate, "SELECT 1; DROP TABLE t": Destroy, `\! rm x`: Opaque,
 	} {
 		if got, rule, _ := SQL(q); got != want {
 			t.Errorf("%q: %s by %s, want %s", q, got, rule, want)

@@ -30,7 +30,7 @@ func database(w *walker, c call) ruling {
 	for i := 1; i < len(c.args); i++ {
 		a := c.args[i].s
 		switch {
-		case (a == "-c" || a == "-e" || a == "--command" || a == "--execute" || a == "-Q" || a == "-q" && (name == "sqlcmd" || name == "clickhouse-client" || name == "snowsql") || a == "--query") && i+1 < len(c.args):
+		case (a == "-c" || a == "-e" || a == "--command" || a == "--execute" || a == "-Q" || a == "-cmd" && name != "bq" || a == "-q" && (name == "sqlcmd" || name == "clickhouse-client" || name == "snowsql") || a == "--query") && i+1 < len(c.args):
 			add(c.args[i+1])
 			i++
 		case strings.HasPrefix(a, "--command="), strings.HasPrefix(a, "--execute="), strings.HasPrefix(a, "--query="):
@@ -46,7 +46,7 @@ func database(w *walker, c call) ruling {
 		case a == "-l" || a == "--list" || a == "--version" || a == "-V":
 			return readOnly("lists databases")
 		case len(a) > 1 && a[0] == '-':
-			if takesValue("-h -p -U -d -u -D -P -S -o -F -R -v -H --host --port --user --username --dbname --database --set -cmd -separator", a) {
+			if takesValue("-h -p -U -d -u -D -P -S -o -F -R -v -H --host --port --user --username --dbname --database --set -separator", a) {
 				i++
 			}
 		default:
@@ -92,6 +92,19 @@ func database(w *walker, c call) ruling {
 	}
 	if dyn && !r.effect.AtLeast(Destroy) {
 		r = ruling{effect: Opaque, rule: "sql.dynamic", why: "statements that are known only when they run"}
+	}
+	if r.effect == ReadOnly {
+		for i, a := range c.args {
+			if (a.s == "-o" || a.s == "--output" || a.s == "-L" || a.s == "--log-file" || a.s == "--tee") && i+1 < len(c.args) && name != "mysql" && name != "mariadb" || a.s == "--tee" {
+				return mutate("write.option", name+" "+a.s+" writes a file", c.args[min(i+1, len(c.args)-1)])
+			}
+			if strings.HasPrefix(a.s, "--output=") || strings.HasPrefix(a.s, "--log-file=") || strings.HasPrefix(a.s, "--tee=") {
+				return mutate("write.option", name+" writes a file", word{s: a.s[strings.IndexByte(a.s, '=')+1:]})
+			}
+			if name == "psql" && len(a.s) > 2 && strings.HasPrefix(a.s, "-o") {
+				return mutate("write.option", "psql -o writes a file", word{s: a.s[2:]})
+			}
+		}
 	}
 	return r
 }
@@ -282,6 +295,10 @@ func statement(st []string) (Effect, string, string) {
 			if i == 0 || st[0] == "ALTER" || st[0] == "EXPLAIN" || st[0] == "BEGIN" {
 				return Destroy, "sql.drop", "DROP " + at(st, i+1)
 			}
+		case "GRANT":
+			if i == 0 && at(st, 1) == "ALL" && everyDatabase(st) {
+				return Destroy, "sql.grant", "GRANT ALL on every database"
+			}
 		case "TRUNCATE":
 			if i == 0 || st[0] == "BEGIN" || st[0] == "EXPLAIN" {
 				return Destroy, "sql.truncate", "TRUNCATE"
@@ -363,3 +380,13 @@ var safeFunction = set(`COUNT SUM MIN MAX AVG COALESCE NOW VERSION CURRENT_DATAB
  ROW_NUMBER RANK DENSE_RANK NULLIF GREATEST LEAST STRING_AGG ARRAY_AGG JSON_AGG JSONB_AGG GROUP_CONCAT IFNULL IF ISNULL STRFTIME PG_SIZE_PRETTY PG_TOTAL_RELATION_SIZE PG_DATABASE_SIZE PG_RELATION_SIZE DATABASE USER TYPEOF JSON_EXTRACT UNNEST GENERATE_SERIES PG_IS_IN_RECOVERY CURRENT_SETTING DISTINCT`)
 
 var sqlWord = set(`SELECT FROM WHERE AND OR NOT IN EXISTS AS ON USING VALUES WITH UNION ALL EXCEPT INTERSECT OVER FILTER ANY SOME ARRAY BY JOIN LATERAL HAVING THEN ELSE WHEN CASE BETWEEN LIKE RECURSIVE ROW`)
+
+// everyDatabase reports ON *.* in a grant.
+func everyDatabase(st []string) bool {
+	for i, w := range st {
+		if w == "ON" {
+			return at(st, i+1) == "*"
+		}
+	}
+	return false
+}

@@ -130,7 +130,12 @@ func (w *walker) text(src string, depth int) {
 	}
 	f, err := parse(src)
 	if err != nil {
-		w.note(Opaque, "parse", "no shell can parse it")
+		if one := strings.TrimSpace(src); strings.HasSuffix(one, ">") && strings.IndexByte(one, '\n') < 0 {
+			// One line is parsed wholly before any of it runs.
+			w.note(Mutate, "parse.refused", "ends in a redirection to nowhere, which every shell refuses")
+		} else {
+			w.note(Opaque, "parse", "no shell can parse it")
+		}
 		w.scanText(src)
 		return
 	}
@@ -187,70 +192,15 @@ func (w *walker) stmt(s *syntax.Stmt, in stream, piped bool) stream {
 	if w.quiet == 0 && w.depth == 0 {
 		w.start, w.end = int(s.Pos().Offset()), int(s.End().Offset())
 	}
-	in, outToFile := w.redirs(s.Redirs, in)
+	in, targets := w.redirs(s.Redirs, in)
 	out := w.command(s.Cmd, in, piped, s.Background)
-	if outToFile {
+	if targets != nil {
+		if out.kind == known && out.text == "" {
+			w.emptied(targets)
+		}
 		return stream{kind: known}
 	}
 	return out
-}
-
-// redirs notes files that redirections write, and returns the input they give.
-func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, bool) {
-	toFile := false
-	for _, r := range rs {
-		switch r.Op {
-		case syntax.Hdoc, syntax.DashHdoc:
-			v := w.word(r.Hdoc)
-			if in = (stream{known, v.s}); v.dyn {
-				in = stream{unknown, v.s}
-			}
-		case syntax.WordHdoc:
-			v := w.word(r.Word)
-			if in = (stream{known, v.s + "\n"}); v.dyn {
-				in = stream{unknown, v.s}
-			}
-		case syntax.RdrIn:
-			w.word(r.Word)
-			in = stream{kind: unknown}
-		case syntax.DplIn, syntax.DplOut:
-			v := w.word(r.Word)
-			if r.Op == syntax.DplOut && strings.Trim(v.s, "0123456789-") != "" { // >& file
-				w.writes(v)
-				toFile = true
-			}
-		default: // > >> >| &> &>> <>
-			w.writes(w.word(r.Word))
-			if r.N == nil || r.N.Value == "1" {
-				toFile = true
-			}
-		}
-	}
-	return in, toFile
-}
-
-// writes notes a redirection into a file.
-func (w *walker) writes(v word) {
-	switch {
-	case v.s == "/dev/null" || v.s == "/dev/stdout" || v.s == "/dev/stderr" || v.s == "/dev/tty" || strings.HasPrefix(v.s, "/dev/fd/"):
-		return
-	case blockDevice(v.s):
-		w.note(Catastrophe, "write.device", "writes over "+v.s)
-	case strings.HasPrefix(v.s, "/dev/tcp/") || strings.HasPrefix(v.s, "/dev/udp/"):
-		w.note(Opaque, "write.socket", "sends to "+v.s)
-	case vitalFile(v.s):
-		w.note(Destroy, "write.vital", "overwrites "+v.s)
-	default:
-		w.note(Mutate, "write.redirect", "writes "+orWord(v))
-	}
-	w.path(v.s)
-}
-
-func orWord(v word) string {
-	if v.s == "" {
-		return "a file"
-	}
-	return v.s
 }
 
 func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
@@ -504,6 +454,9 @@ func output(argv []word, in stream) stream {
 	case "true", ":", "cd", "export":
 		return stream{kind: known}
 	case "cat", "tee":
+		if len(argv) == 2 && argv[1].s == "/dev/null" && base(argv[0].s) == "cat" {
+			return stream{kind: known}
+		}
 		if in.kind == known && (len(argv) == 1 || argv[1].s == "-" || base(argv[0].s) == "tee") {
 			return in
 		}

@@ -1,0 +1,83 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// emptied notes files that a redirection cuts off and nothing fills again.
+func (w *walker) emptied(targets []word) {
+	for _, v := range targets {
+		if full := joinPath(w.cwd, v.s); preciousName(full) || (systemFile(full) || strings.HasPrefix(full, "/var/log/") || strings.HasPrefix(full, "/var/lib/")) && !strings.HasPrefix(full, "/dev/") && !strings.HasPrefix(full, "/proc/") {
+			w.note(Destroy, "write.empty", "empties "+v.s)
+		}
+	}
+}
+
+// redirs notes files that redirections write, and returns the input they give
+// and where the output goes: nil when no file takes it, else the files that are
+// cut off first, which an appending one is not.
+func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
+	var targets []word
+	for _, r := range rs {
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			v := w.word(r.Hdoc)
+			if in = (stream{known, v.s}); v.dyn {
+				in = stream{unknown, v.s}
+			}
+		case syntax.WordHdoc:
+			v := w.word(r.Word)
+			if in = (stream{known, v.s + "\n"}); v.dyn {
+				in = stream{unknown, v.s}
+			}
+		case syntax.RdrIn:
+			w.word(r.Word)
+			in = stream{kind: unknown}
+		case syntax.DplIn, syntax.DplOut:
+			v := w.word(r.Word)
+			if r.Op == syntax.DplOut && strings.Trim(v.s, "0123456789-") != "" { // >& file
+				w.writes(v)
+				targets = append(targets, v)
+			}
+		default: // > >> >| &> &>> <>
+			v := w.word(r.Word)
+			w.writes(v)
+			if r.N != nil && r.N.Value != "1" {
+				continue
+			}
+			if targets == nil {
+				targets = []word{}
+			}
+			if r.Op != syntax.AppOut && r.Op != syntax.AppAll && r.Op != syntax.RdrInOut {
+				targets = append(targets, v)
+			}
+		}
+	}
+	return in, targets
+}
+
+// writes notes a redirection into a file.
+func (w *walker) writes(v word) {
+	switch {
+	case v.s == "/dev/null" || v.s == "/dev/stdout" || v.s == "/dev/stderr" || v.s == "/dev/tty" || strings.HasPrefix(v.s, "/dev/fd/"):
+		return
+	case blockDevice(v.s):
+		w.note(Catastrophe, "write.device", "writes over "+v.s)
+	case strings.HasPrefix(v.s, "/dev/tcp/") || strings.HasPrefix(v.s, "/dev/udp/"):
+		w.note(Opaque, "write.socket", "sends to "+v.s)
+	case vitalFile(v.s):
+		w.note(Destroy, "write.vital", "overwrites "+v.s)
+	default:
+		w.note(Mutate, "write.redirect", "writes "+orWord(v))
+	}
+	w.path(v.s)
+}
+
+func orWord(v word) string {
+	if v.s == "" {
+		return "a file"
+	}
+	return v.s
+}

@@ -1,0 +1,158 @@
+package shell
+
+import "strings"
+
+// destructiveVerb reports a subcommand word that takes something away for good.
+func destructiveVerb(s string) bool {
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' || r == ':' || r == '.' }) {
+		if destructiveWord(strings.ToLower(part)) {
+			return true
+		}
+	}
+	return false
+}
+
+func destructiveWord(w string) bool {
+	switch w {
+	case "delete", "del", "destroy", "drop", "purge", "wipe", "erase", "terminate", "nuke", "rm", "remove", "prune", "forget", "flush", "flushall", "flushdb", "truncate", "reset", "deregister", "obliterate", "uninstall", "revoke", "rb", "unregister", "undeploy", "unsubscribe", "rollback":
+		return true
+	}
+	return false
+}
+
+// destructiveName reports an identifier that begins with such a verb, or ends in
+// one after a dot: deleteEntity, delete_by_query, doDelete, customer.delete.
+func destructiveName(s string) bool {
+	var parts []string
+	from := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case !isWordByte(c) || c == '_':
+			parts, from = append(parts, s[from:i]), i+1
+		case c >= 'A' && c <= 'Z' && i > from && s[i-1] >= 'a' && s[i-1] <= 'z':
+			parts, from = append(parts, s[from:i]), i
+		}
+	}
+	for _, p := range append(parts, s[from:]) {
+		switch p = strings.ToLower(p); p {
+		case "", "do", "bulk", "batch", "force":
+			continue
+		case "del", "rm", "flush", "reset", "rb":
+			return len(parts) == 0
+		case "cancel":
+			return true
+		}
+		return destructiveWord(p)
+	}
+	return false
+}
+
+// unknownProgram is a mutation, and destruction when one of its first words
+// says so: farm tools and admin clients agree on those verbs.
+func unknownProgram(_ *walker, c call) ruling {
+	name := base(c.args[0].s)
+	if startsSQL(name) && len(c.args) > 1 {
+		if e, rule, why := SQL(joinWords(c.args)); e.AtLeast(Destroy) {
+			return ruling{effect: e, rule: rule, why: why + ", in a text that is no command"}
+		}
+	}
+	if i := strings.LastIndexByte(name, '.'); i > 0 && !strings.Contains(c.args[0].s, "/") && name[i+1:] != "rb" && name[i+1:] != "rm" && destructiveName(name[i+1:]) {
+		return destroy("verb.destroy", "a call of "+name)
+	}
+	return byWords(name, c.args[1:])
+}
+
+// byWords rules on the words of a program that has no table.
+func byWords(name string, args []word) ruling {
+	n := 0
+	for _, a := range args {
+		if a.s == "--help" {
+			break
+		}
+		if a.s == "" || a.s[0] == '-' {
+			if destructiveFlag(a.s) {
+				return ruling{effect: Destroy, rule: "flag.destroy", why: name + " " + a.s}
+			}
+			continue
+		}
+		if strings.Contains(a.s, "://") || n == 0 && strings.IndexByte(a.s, '=') > 0 {
+			continue
+		}
+		if strings.ContainsAny(a.s, " /=") {
+			break
+		}
+		if n++; n > 4 {
+			break
+		}
+		if destructiveVerb(a.s) {
+			return ruling{effect: Destroy, rule: "verb.destroy", why: name + " … " + a.s}
+		}
+	}
+	return ruling{effect: Mutate, rule: "program.unknown", why: "an unknown program may change anything: " + name}
+}
+
+// destructiveFlag reports an option that stands for such a verb.
+func destructiveFlag(f string) bool {
+	f, _, _ = strings.Cut(f, "=")
+	switch f {
+	case "--delete", "--delete-all", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--delete-config", "--delete-records", "--delete-offsets", "--factory-reset", "--drop-database", "--drop-tables":
+		return true
+	}
+	return false
+}
+
+func startsSQL(name string) bool {
+	switch strings.ToUpper(name) {
+	case "DROP", "TRUNCATE", "DELETE", "ALTER", "GRANT", "UPDATE":
+		return true
+	}
+	return false
+}
+
+// java runs an archive: its words are all that is known of it.
+func java(_ *walker, c call) ruling {
+	if len(c.args) == 2 && (c.args[1].s == "-version" || c.args[1].s == "--version") {
+		return readOnly("prints its version")
+	}
+	for i, a := range c.args[1:] {
+		if a.s == "-jar" && i+2 < len(c.args) {
+			rest := c.args[i+3:]
+			kept := make([]word, 0, len(rest))
+			for j := 0; j < len(rest); j++ {
+				if takesValue("-s -auth -i -p -u", rest[j].s) {
+					j++
+					continue
+				}
+				kept = append(kept, rest[j])
+			}
+			return byWords(base(c.args[i+2].s), kept)
+		}
+	}
+	return mutate("script", "runs a Java program")
+}
+
+// wire are programs that hand their input to whatever listens.
+func wire(_ *walker, c call) ruling {
+	name := base(c.args[0].s)
+	for _, a := range c.args[1:] {
+		if l := strings.ToUpper(a.s); strings.HasPrefix(l, "EXEC:") || strings.HasPrefix(l, "SYSTEM:") || name != "socat" && name != "nsupdate" && name != "telnet" && (a.s == "-e" || a.s == "-c" || a.s == "--exec" || a.s == "--sh-exec") {
+			return ruling{effect: Opaque, rule: "wire.exec", why: name + " gives a program to whoever connects"}
+		}
+	}
+	for line := range strings.SplitSeq(c.in.text, "\n") {
+		f := strings.Fields(line)
+		for i, s := range f {
+			if i > 2 {
+				break
+			}
+			switch s = strings.ToLower(s); {
+			case destructiveVerb(s), i == 0 && (s == "shutdown" || s == "disable" || s == "flush_all" || s == "stop" || s == "quit!"):
+				return destroy("wire.destroy", "sends "+s+" to a service")
+			}
+		}
+	}
+	if name == "nsupdate" && c.in.kind != known {
+		return destroy("wire.destroy", "changes names of a zone, unseen")
+	}
+	return mutate("wire", name+" talks to a service")
+}
