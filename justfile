@@ -33,7 +33,7 @@ fuzz TIME="10s":
 
 # benchmarks; every figure is a ratio within one run; `just bench redact` is that package's, `just bench ledger` stands beside other logs
 bench PATTERN="." PKG="./...":
-    {{ if PATTERN == "ledger" { "cd ledger/bench && go run ." } else { "go test -run '^$' -bench '" + if PATTERN == "redact" { "." } else { PATTERN } + "' -benchmem " + if PATTERN == "redact" { "./ledger/redact" } else { PKG } } }}
+    {{ if PATTERN == "ledger" { "cd ledger/bench && go run ." } else { "go test -run '^$' -benchmem -bench" } }} {{ if PATTERN == "ledger" { "" } else if PATTERN == "redact" { ". ./ledger/redact" } else { "'" + PATTERN + "' " + PKG } }}
 
 # end-to-end runs: built binaries, real nginx, real clients
 e2e:

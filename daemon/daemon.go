@@ -22,6 +22,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon/hold"
+	"gettier.dev/gettierd/daemon/logs"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
@@ -111,6 +112,7 @@ func New(o Options) (_ *Daemon, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Log = slog.New(logs.New(o.Log.Handler()))
 	d := &Daemon{o: o, log: o.Log, started: o.Now(), redact: redact.New()}
 	defer func() {
 		if err != nil {
@@ -178,7 +180,7 @@ func (d *Daemon) openSensors() error {
 	}
 	ro := sensors.RunnerOptions{
 		Width: c.Sensors.Width, Now: d.o.Now, Entropy: d.o.Entropy, OriginKey: origin,
-		Redact: d.redact.Bytes, Record: d.record,
+		Redact: d.redact.Bytes, Record: d.record, Confine: true,
 	}
 	d.drafts = sensors.NewRunner(ro)
 	ro.Permit = d.sensors.Permit

@@ -19,6 +19,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon"
+	"gettier.dev/gettierd/daemon/logs"
 	"gettier.dev/gettierd/ledger/redact"
 )
 
@@ -111,7 +112,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		}
 	}
 	stderr = redacted{stderr, redact.New()}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: lvl}))
+	log := slog.New(logs.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: lvl})))
 	slog.SetDefault(log) // what net/http prints on its own
 	var answers net.Conn
 	if *answerFD >= 0 {
