@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"gettier.dev/gettierd/sensors/confine"
 	"gettier.dev/gettierd/sensors/spec"
 )
 
@@ -37,6 +39,7 @@ type outcome struct {
 	stdout   []byte
 	stderr   []byte
 	took     time.Duration
+	layers   []string // of the sandbox, in force
 }
 
 // command is a process to be: nothing in it is looked up any more.
@@ -48,6 +51,8 @@ type command struct {
 	user    *credential
 	timeout time.Duration
 	cap     int
+	confine confinement
+	ladder  *ladder
 }
 
 // limited keeps up to max bytes and reports the first one beyond, once.
@@ -89,14 +94,13 @@ func run(ctx context.Context, c command) outcome {
 	over := make(chan struct{})
 	stdout := &limited{max: c.cap, over: func() { close(over) }}
 	stderr := &limited{max: min(c.cap, maxStderr)}
-	cmd := &exec.Cmd{
-		Path: c.path, Args: c.argv, Dir: c.dir, Env: c.env, Stdout: stdout, Stderr: stderr,
-		SysProcAttr: attributes(c.user), WaitDelay: drain,
-	}
 	unpin := pinThread()
 	defer unpin()
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	cmd, told, err := launch(c, func() *exec.Cmd {
+		return &exec.Cmd{Dir: c.dir, Env: c.env, Stdout: stdout, Stderr: stderr, WaitDelay: drain}
+	})
+	if err != nil {
 		return outcome{startErr: err, exit: -1, took: time.Since(began)}
 	}
 	o := outcome{started: true, exit: -1}
@@ -123,13 +127,14 @@ func run(ctx context.Context, c command) outcome {
 	}
 	signalGroup(cmd.Process.Pid, kill) // what is left of the group, or all of it
 	<-gone
-	err := reap()
+	err = reap()
 	o.took = time.Since(began)
 	o.held = errors.Is(err, exec.ErrWaitDelay)
 	if cmd.ProcessState != nil {
 		o.exit = cmd.ProcessState.ExitCode()
 		o.signal = signalName(cmd.ProcessState)
 	}
+	o.confined(c, told())
 	var full bool
 	o.stdout, full = stdout.read()
 	o.capped = o.capped || full
@@ -139,6 +144,26 @@ func run(ctx context.Context, c command) outcome {
 	}
 	return o
 }
+
+// confined adds what the helper told of the run. Without a helper it told
+// nothing.
+func (o *outcome) confined(c command, told *confine.Report) {
+	if told == nil {
+		return
+	}
+	o.layers = told.Layers
+	switch {
+	case told.Errno != 0:
+		o.started, o.startErr = false, &fs.PathError{Op: "run", Path: c.path, Err: syscall.Errno(told.Errno)}
+	case !told.Started && !o.timedOut && !o.capped && o.stopped == nil:
+		o.started, o.startErr = false, errSandbox
+	case told.Signal != 0 && o.signal == "":
+		o.signal, o.exit = syscall.Signal(told.Signal).String(), -1
+	}
+}
+
+// errSandbox: the helper ended before the program began.
+var errSandbox = errors.New("the sandbox could not be set up")
 
 // evidence is the output that values are read from: standard output, or the
 // diagnostics of a program that prints nothing else (as java -version does).

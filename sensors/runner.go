@@ -48,6 +48,7 @@ type Runner struct {
 	flights flights
 	entropy sync.Mutex
 	back    backoff
+	ladder  ladder
 }
 
 // NewRunner fills in what the options leave out.
@@ -352,7 +353,9 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 	p.inv.StartedAt = lemma.Time(r.o.Now())
 	o := run(ctx, command{
 		path: file, argv: p.argv, dir: p.inv.Cwd, env: p.env, user: p.user, timeout: s.Timeout, cap: s.MaxOutputBytes,
+		confine: confinement{wanted: r.o.Confine, readOnly: s.Effects == spec.None, network: s.Network}, ladder: &r.ladder,
 	})
+	p.inv.Sandbox = confinement{network: s.Network}.described(o.layers) + p.inv.Sandbox[len("none"):]
 	p.inv.DurationMS = o.took.Milliseconds()
 	p.inv.ExitCode = o.exit
 	reason, detail := decide(s, &o)
@@ -421,6 +424,8 @@ func startReason(err error) (reason, detail string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return ReasonNotFound, detail
+	case errors.Is(err, errSandbox):
+		return ReasonSandbox, detail
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, io.ErrUnexpectedEOF):
 		return ReasonParam, detail
 	}

@@ -146,6 +146,8 @@ type RunnerOptions struct {
 	// Permit is asked right before a run that is no draft; nil permits.
 	// Registry.Permit is meant.
 	Permit func(s *spec.Sensor, root, cwd string) error
+	// Confine puts sensors into a sandbox, as far as the kernel allows.
+	Confine bool
 	// Env is the daemon's environment; nil = os.LookupEnv.
 	Env func(string) (string, bool)
 	// Record takes sensor.backed_off events; nil drops them.

@@ -59,7 +59,7 @@ func (a *app) sensorsNew() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rd := sensors.NewRunner(sensors.RunnerOptions{}).Run(cmd.Context(), []sensors.Request{{Sensor: s, Root: wd, Cwd: wd, Draft: true}})[0]
+				rd := sensors.NewRunner(sensors.RunnerOptions{Confine: true}).Run(cmd.Context(), []sensors.Request{{Sensor: s, Root: wd, Cwd: wd, Draft: true}})[0]
 				if _, failed := sensors.Failed(rd); failed {
 					return &exit{code: exitFound, err: errors.New(sensors.CouldNotRun(rd))}
 				}
