@@ -1,0 +1,46 @@
+package action
+
+import "strconv"
+
+// Graph shows how a decision came about: findings and signals lead to the state.
+type Graph struct {
+	Nodes []Node `json:"nodes"`
+	Edges []Edge `json:"edges"`
+}
+
+// Node is one step of a decision.
+type Node struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"` // finding | signal | state
+	Text string `json:"text"`
+}
+
+// Edge leads from a step to what it counts for; Weight is the score it adds,
+// 0–100, and 0 from a finding to the signal that sums it up.
+type Edge struct {
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Weight int    `json:"weight"`
+}
+
+func graph(d Decision) Graph {
+	g := Graph{Nodes: []Node{}, Edges: []Edge{}}
+	for i, f := range d.Findings {
+		g.Nodes = append(g.Nodes, Node{ID: id("f", i), Kind: "finding", Text: string(f.Effect) + " by " + f.Rule + ": " + f.Why})
+	}
+	for i, s := range d.Signals {
+		g.Nodes = append(g.Nodes, Node{ID: id("s", i), Kind: "signal", Text: s.Stage + " " + s.Tag + ": " + string(s.State) + ", " + s.Reason})
+		if s.Stage == "effect" {
+			for j, f := range d.Findings {
+				if f.Effect == d.Effect {
+					g.Edges = append(g.Edges, Edge{From: id("f", j), To: id("s", i)})
+				}
+			}
+		}
+		g.Edges = append(g.Edges, Edge{From: id("s", i), To: "state", Weight: s.Score})
+	}
+	g.Nodes = append(g.Nodes, Node{ID: "state", Kind: "state", Text: string(d.State)})
+	return g
+}
+
+func id(kind string, n int) string { return kind + strconv.Itoa(n) }
