@@ -31,6 +31,11 @@ const (
 )
 
 func main() {
+	// Before any key is read.
+	if err := refuseCores(); err != nil {
+		fmt.Fprintln(os.Stderr, "gettierd:", err)
+		os.Exit(exitInternal)
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 

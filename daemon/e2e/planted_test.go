@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// planted are the keys of TestE2EPlantedKeys by where the daemon gets them from.
+// They have the shapes that redaction knows, since one stands in a prompt; they
+// are put together here so that no scanner takes this file for a leak.
+func planted() map[string]string {
+	tail := "Kx7Rv2Lm9Np4Ws8Tz3Yb6Hc1Jd5Fg0Qa"
+	return map[string]string{
+		"upstream key in a file":      "sk-" + "proj-" + "File" + tail,
+		"upstream key in environment": "sk-" + "proj-" + "Env" + tail,
+		"the client's credential":     "sk-" + "ant-api03-" + "Client" + tail,
+		"a key in the prompt":         "ghp_" + tail + "Pr0m",
+	}
+}
+
+// TestE2EPlantedKeys: no key that passes through the daemon stands in its state,
+// its log or an export, and a crash writes no core. The control is a build whose
+// crash does write one, and the keys are in it.
+func TestE2EPlantedKeys(t *testing.T) {
+	t.Parallel()
+	t.Run("as it is", func(t *testing.T) {
+		h := usePlanted(t, "")
+		h.crash()
+		if files := cores(t, h.dir); len(files) > 0 {
+			t.Errorf("a crash left %v", files)
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		if pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err != nil || bytes.ContainsAny(pattern, "|/") {
+			t.Skipf("cores of this machine go elsewhere: %s", pattern)
+		}
+		var limit syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &limit); err != nil || limit.Max == 0 {
+			t.Skip("this process may write no core")
+		}
+		program := filepath.Join(t.TempDir(), "gettierd")
+		if out, err := exec.Command("go", "build", "-tags", "gettier_cores", "-o", program, "gettier.dev/gettierd/daemon/gettierd").CombinedOutput(); err != nil {
+			t.Fatalf("build with cores: %v\n%s", err, out)
+		}
+		// The soft limit is raised by a shell: ours is for all tests.
+		wrapper := filepath.Join(filepath.Dir(program), "with-cores")
+		if err := os.WriteFile(wrapper, []byte("#!/bin/sh\nulimit -S -c unlimited && exec '"+program+"' \"$@\"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h := usePlanted(t, wrapper)
+		h.crash()
+		files := cores(t, h.dir)
+		if len(files) != 1 {
+			t.Fatalf("a crash left %v: the other half of this test shows nothing", files)
+		}
+		core, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, where := range []string{"upstream key in a file", "upstream key in environment"} {
+			if !bytes.Contains(core, []byte(planted()[where])) {
+				t.Errorf("%s is not in the core: looking for it shows nothing", where)
+			}
+		}
+	})
+}
+
+// usePlanted runs a daemon that gets all the keys, talks through it, and looks
+// for them in everything that it writes.
+func usePlanted(t *testing.T, program string) *house {
+	t.Helper()
+	keys := planted()
+	up := newRecorder(t, untold)
+	h := layHouse(t, plan{env: []string{"PLANTED=" + keys["upstream key in environment"], "GOTRACEBACK=crash"}})
+	h.program = program
+	file := filepath.Join(filepath.Dir(h.conf), "key.txt")
+	h.write(file, keys["upstream key in a file"]+"\n")
+	h.configure("upstreams:\n  filed: {base_url: \"" + up.URL + "\", format: openai, key_file: \"" + file + "\"}\n" +
+		"  named: {base_url: \"" + up.URL + "\", format: openai, key_env: PLANTED}\n" +
+		"  passed: {base_url: \"" + up.URL + "\", format: openai}\n")
+	h.start()
+	a := h.agent(h.project)
+	for _, upstream := range []string{"filed", "named", "passed"} {
+		text := chatTongue.user("What does " + keys["a key in the prompt"] + " open, " + upstream + "?")
+		a.post(t, "/"+upstream+chatTongue.path, chatTongue.body(false, false, text), "Authorization", "Bearer "+keys["the client's credential"])
+	}
+	sent := map[string]bool{}
+	for _, x := range up.all() {
+		for where, key := range keys {
+			sent[where] = sent[where] || strings.Contains(x.header.Get("Authorization")+x.body, key)
+		}
+	}
+	for where := range keys {
+		if !sent[where] {
+			t.Errorf("%s never went through the daemon", where)
+		}
+	}
+	export := filepath.Join(h.dir, "export")
+	h.must("audit", "export", "-o", export)
+	searched := 0
+	for _, root := range []string{h.state, export} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			searched++
+			for where, key := range keys {
+				if bytes.Contains(data, []byte(key)) {
+					t.Errorf("%s stands in %s", where, path)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if searched < 5 {
+		t.Errorf("only %d files were searched", searched)
+	}
+	for where, key := range keys {
+		if strings.Contains(h.d.errors()+strings.Join(h.d.lines(), "\n"), key) {
+			t.Errorf("%s stands in the log", where)
+		}
+	}
+	return h
+}
+
+// crash makes the daemon abort as a fault of its own would.
+func (h *house) crash() {
+	h.t.Helper()
+	h.d.crashes = true
+	if err := h.d.cmd.Process.Signal(syscall.SIGABRT); err != nil {
+		h.t.Fatal(err)
+	}
+	h.d.wait()
+}
+
+func cores(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "core*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
