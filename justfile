@@ -48,6 +48,10 @@ cases DIR:
     cd ledger/redact/bench && go run . '{{DIR}}'
     GETTIER_CASES={{DIR}} go test -count=1 -v -run 'Own|Foreign' ./ledger/redact
 
+# change the judge in one place at a time and show which changes break no row of its tables
+mutants *FILES:
+    cd sensors/verdict/testdata/mutants && go run . {{FILES}}
+
 # what .ci/run does
 check:
     .ci/run

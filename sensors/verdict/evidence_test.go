@@ -48,3 +48,17 @@ func TestPremiseClaim(t *testing.T) {
 		}
 	}
 }
+
+// An expectation is about every value of a reading, whatever its words say.
+func TestExpectEveryValue(t *testing.T) {
+	s := &spec.Sensor{ID: "backends", Extract: []spec.Extract{{Name: "version", Bare: true, Type: spec.Version, TypeSet: true, Which: "all"}}}
+	v := spec.Value{Key: "version", Type: spec.Version, TypeSet: true, Which: "all", Text: "2.4.0", All: []string{"2.4.0", "2.3.9"}}
+	x := &spec.Expect{Key: "version", Operator: lemma.Eq, Value: "2.4.0", Claim: "some backends run 2.4.0"}
+	if r := Judge(Claim{Text: x.Claim, Expect: x}, s, spec.Evidence{Values: []spec.Value{v}}); r.Verdict != lemma.Contradicted || r.Rule != RuleExpect {
+		t.Errorf("%+v", r)
+	}
+	v.All = v.All[:1]
+	if r := Judge(Claim{Text: x.Claim, Expect: x}, s, spec.Evidence{Values: []spec.Value{v}}); r.Verdict != lemma.Confirmed {
+		t.Errorf("%+v", r)
+	}
+}
