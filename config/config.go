@@ -29,6 +29,7 @@ type Config struct {
 	Ledger          Ledger              `mapstructure:"ledger"`
 	Answer          Answer              `mapstructure:"answer"`
 	Log             Log                 `mapstructure:"log"`
+	Audit           Audit               `mapstructure:"audit"`
 
 	from map[string]Origin // key → where its value comes from, defaults left out
 	file map[string]any    // values without environment and flags
@@ -206,4 +207,15 @@ func ordered(vals map[string]any) []string {
 		return 0
 	})
 	return names
+}
+
+// Audit is about copies of the log's checkpoints outside it.
+type Audit struct {
+	Snapshots Snapshots `mapstructure:"snapshots"`
+}
+
+// Snapshots is where checkpoints are kept, and how often.
+type Snapshots struct {
+	Dir   string        `mapstructure:"dir"` // absolute; empty means nowhere
+	Every time.Duration `mapstructure:"every"`
 }

@@ -142,6 +142,8 @@ var Keys = []Key{
 	{Name: "ledger.told_ttl.project", Type: Duration, Default: DefaultToldProject, Min: int64(time.Minute), Max: 3650 * day, Live: true, Order: Rising, Doc: "How long a told fact about a project lasts."},
 	{Name: "answer.require", Type: Enum, Default: "tty", Values: []string{"tty"}, Live: true, Order: Listed, Doc: "What a person's answer has to prove: a terminal of their own."},
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"error", "warn", "info", "debug"}, Live: true, Order: Free, Doc: "Least severity that is logged."},
+	{Name: "audit.snapshots.dir", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Directory, best on another machine's disk, where signed checkpoints of the log are kept; empty keeps none. Only an outside copy shows a log that was rewritten with its own key."},
+	{Name: "audit.snapshots.every", Type: Duration, Default: time.Hour, Min: int64(time.Minute), Max: 30 * day, Live: true, Order: Rising, Doc: "How often a checkpoint is kept there."},
 }
 
 // renames maps names of earlier drafts to those of today. They are read with a

@@ -184,12 +184,15 @@ func serve(s *http.Server, ln net.Listener) error {
 func (d *Daemon) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	keep := d.newSnapshots()
+	keep.tick(d.o.Now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			now := d.o.Now()
+			keep.tick(now)
 			if _, err := d.ledger.Expire(ctx, now); err != nil && ctx.Err() == nil {
 				d.log.Warn("expire facts", "error", err.Error())
 			}

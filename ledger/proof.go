@@ -31,3 +31,18 @@ func (l *Ledger) Proof(seq uint64) ([]byte, error) {
 	}
 	return p.Marshal(), nil
 }
+
+// RootAt is the root over the first size entries, from the stored tree.
+func (l *Ledger) RootAt(size uint64) (root chain.Digest, err error) {
+	if have := l.Head().Size; size > have {
+		return root, fmt.Errorf("root of %d entries of %d: %w", size, have, ErrNotFound)
+	}
+	err = l.view(func(tx *bbolt.Tx) error {
+		t, err := chain.LoadTree(size, nodes(tx))
+		if err == nil {
+			root = t.Root()
+		}
+		return err
+	})
+	return root, err
+}

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// TestSnapshots keeps checkpoints at their times, and says when the log is not
+// the one whose checkpoints were kept.
+func TestSnapshots(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	open := func(named string) *ledger.Ledger {
+		l, err := ledger.Open(filepath.Join(t.TempDir(), "ledger.db"), ledger.Options{
+			Key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, 32)), MmapSize: 1 << 20, Now: func() time.Time { return now }, Version: named,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	grow := func(l *ledger.Ledger) {
+		t.Helper()
+		if _, err := l.Append(context.Background(), ledger.Draft{Body: lemma.ScopeConflict{Contract: lemma.Contract, Named: "a", Found: "b"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := config.Snapshots{Every: time.Hour}
+	var warned []string
+	l := open("first")
+	s := snapshots{ledger: l, conf: func() config.Snapshots { return c }, warn: func(w string) { warned = append(warned, w) }}
+	kept := func() int {
+		t.Helper()
+		names, err := filepath.Glob(filepath.Join(c.Dir, "*.checkpoint"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	s.tick(now) // no directory: nothing to do
+	c.Dir = filepath.Join(t.TempDir(), "outside")
+	s.tick(now)
+	s.tick(now.Add(2 * time.Hour)) // nothing new
+	if kept() != 1 || len(warned) > 0 {
+		t.Fatal(kept(), warned)
+	}
+	grow(l)
+	s.tick(now.Add(59 * time.Minute)) // not due
+	if kept() != 1 {
+		t.Fatal(kept())
+	}
+	s.tick(now.Add(time.Hour))
+	if kept() != 2 || len(warned) > 0 {
+		t.Fatal(kept(), warned)
+	}
+	grow(l)
+	s.tick(now) // the clock went backwards: that must not end it
+	if kept() != 3 || len(warned) > 0 {
+		t.Fatal(kept(), warned)
+	}
+
+	// The same key, but a log that was written anew: shorter, then longer.
+	s.ledger, s.size = open("second"), 0
+	s.tick(now.Add(9 * time.Hour))
+	if len(warned) != 1 || !strings.Contains(warned[0], "has a checkpoint of 3") {
+		t.Fatal(warned)
+	}
+	for range 4 {
+		grow(s.ledger)
+	}
+	s.tick(now.Add(9 * time.Hour))
+	if len(warned) != 2 || !strings.Contains(warned[1], "rewritten") || kept() != 3 {
+		t.Fatal(warned, kept())
+	}
+	c.Dir = "relative"
+	s.tick(now.Add(9 * time.Hour))
+	if _, err := os.Stat("relative"); len(warned) != 3 || err == nil {
+		t.Fatal(warned)
+	}
+}
