@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gettier.dev/gettierd/daemon/action"
+	"gettier.dev/gettierd/tui/clean"
+	"gettier.dev/gettierd/tui/words"
+)
+
+// maxAction bounds one action read from standard input, in bytes.
+const maxAction = 1 << 20
+
+func (a *app) decideCommand() *cobra.Command {
+	var (
+		jsonl, explain bool
+		hook, cwd      string
+	)
+	cmd := &cobra.Command{
+		Use:   "decide [flags] [-- PROGRAM ARG…]",
+		Short: "say what the action gate makes of a command, without a daemon",
+		Long: "Judges a program with its arguments, or a command line on standard input, by the built-in rules.\n" +
+			"Nothing runs, and no file is looked at. Exit 0: it may run; 1: it may not, or not unasked.\n" +
+			"With --jsonl each line of input is {\"command\": …}, {\"argv\": […]} or {\"tool\": …, \"args\": {…}}, with\n" +
+			"\"cwd\" and \"actor\" if you like, and each line of output is a decision: state, effect, reason,\n" +
+			"findings, signals, explain. A line that cannot be read is answered by {\"error\", \"line\"}, the rest\n" +
+			"goes on, and the exit code is 1; a refusal is an answer like any other there.\n" +
+			"With --hook an agent's hook input is read and answered in the agent's own protocol. Whatever goes\n" +
+			"wrong there ends with exit code 2, by which these agents stop the tool; a hook's line in an agent's\n" +
+			"settings ends in || exit 2, for the day that gettier is not found.",
+		Example: "  gettier decide -- git push --tags\n  gettier decide --explain -- npm test\n  gettier decide --jsonl",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if hook != "" {
+				if jsonl || explain || a.json || len(args) > 0 {
+					return usage("--hook stands alone")
+				}
+				return a.decideHook(hook)
+			}
+			if jsonl {
+				if explain || len(args) > 0 || cwd != "" {
+					return usage("--jsonl takes actions from standard input alone")
+				}
+				bad, err := jsonLines(a.in, a.out, decideLine)
+				if err != nil {
+					return err
+				}
+				return refusedLines(bad)
+			}
+			act := action.Action{Argv: args, Cwd: cwd}
+			if len(args) == 0 {
+				text, err := io.ReadAll(io.LimitReader(a.in, maxAction+1))
+				if err != nil {
+					return fmt.Errorf("read command: %w", err)
+				}
+				if len(text) > maxAction {
+					return usage("a command is longer than %d bytes", maxAction)
+				}
+				act.Command = strings.TrimRight(string(text), "\r\n")
+				if strings.TrimSpace(act.Command) == "" {
+					return usage("name a program after --, or give a command line on standard input")
+				}
+			}
+			d := action.Decide(act)
+			a.printDecision(d, explain)
+			if !d.Allowed {
+				return &exit{code: exitFound}
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&jsonl, "jsonl", false, "one JSON object a line, in and out")
+	fl.BoolVar(&explain, "explain", false, "show each finding and signal")
+	fl.StringVar(&hook, "hook", "", "answer an agent's hook: claude-code, codex or gemini")
+	fl.StringVar(&cwd, "cwd", "", "the directory that the command starts in")
+	return cmd
+}
+
+func decideLine(line []byte) (any, error) {
+	var act action.Action
+	if err := strictJSON(line, &act); err != nil {
+		return nil, err
+	}
+	forms := 0
+	for _, given := range [...]bool{act.Command != "", len(act.Argv) > 0, act.Tool != ""} {
+		if given {
+			forms++
+		}
+	}
+	if forms != 1 {
+		return nil, errors.New("give one of command, argv and tool")
+	}
+	return action.Decide(act), nil
+}
+
+func (a *app) printDecision(d action.Decision, explain bool) {
+	p := newPrinter(a.out)
+	if a.json {
+		p.value(d)
+		return
+	}
+	p.text(string(d.State)+"  "+d.Reason, "")
+	if !explain {
+		return
+	}
+	p.line("effect %s, risk %d of 100, decision %s by %s", d.Effect, d.RiskScore, d.DecisionID, d.Rules)
+	p.line("findings")
+	for _, f := range d.Findings {
+		p.text(string(f.Effect)+"  "+f.Rule+"  "+f.Why, "  ")
+		if len(f.Argv) > 0 {
+			text := "runs " + words.Argv(f.Argv)
+			if len(f.Wrappers) > 0 {
+				text += "  by " + strings.Join(f.Wrappers, " › ")
+			}
+			p.text(text, "    ")
+		}
+	}
+	p.line("signals")
+	for _, s := range d.Signals {
+		p.text(fmt.Sprintf("%-15s %3d  %s  %s", s.State, s.Score, s.Stage, s.Reason), "  ")
+	}
+}
+
+// hookInput is what the three agents tell a hook before a tool runs. They agree
+// on these names.
+type hookInput struct {
+	Event string          `json:"hook_event_name"`
+	Cwd   string          `json:"cwd"`
+	Tool  string          `json:"tool_name"`
+	Input json.RawMessage `json:"tool_input"`
+}
+
+// hookFailure ends a hook so that the tool does not run: these agents take exit
+// code 2 as a refusal, and any other code but 0 as none.
+func hookFailure(err error) error {
+	return &exit{code: exitUsage, err: fmt.Errorf("the tool is stopped, since it could not be judged: %w", err)}
+}
+
+// decideHook answers one hook call. An action that may run is answered by
+// silence, which leaves the agent's own permissions in force.
+func (a *app) decideHook(agent string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = hookFailure(errors.New("the judgement broke down"))
+		}
+	}()
+	event := "PreToolUse"
+	switch agent {
+	case "claude-code", "codex":
+	case "gemini":
+		event = "BeforeTool"
+	default:
+		return hookFailure(fmt.Errorf("no agent's protocol is named %q: claude-code, codex, gemini", agent))
+	}
+	raw, err := io.ReadAll(io.LimitReader(a.in, maxJSONLine+1))
+	if err != nil {
+		return hookFailure(fmt.Errorf("read hook input: %w", err))
+	}
+	if len(raw) > maxJSONLine {
+		return hookFailure(errLongLine)
+	}
+	var in hookInput
+	if err := strictJSON(raw, &in); err != nil {
+		return hookFailure(err)
+	}
+	if in.Event != event {
+		return hookFailure(fmt.Errorf("the event is %q, this hook belongs to %s", in.Event, event))
+	}
+	if in.Tool == "" || len(in.Input) == 0 {
+		return hookFailure(errors.New("the input names no tool_name or no tool_input"))
+	}
+	d := action.Decide(action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd})
+	if d.Allowed {
+		return nil
+	}
+	reason := clean.Line("gettier: " + string(d.State) + ": " + d.Reason)
+	var answer any
+	switch {
+	case agent == "gemini":
+		answer = map[string]string{"decision": "deny", "reason": reason}
+	default:
+		verdict := "deny"
+		// Codex knows no question at this place and would go on.
+		if agent == "claude-code" && d.State != action.Deny && !failedClosed(d) {
+			verdict = "ask"
+		}
+		answer = map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": event, "permissionDecision": verdict, "permissionDecisionReason": reason}}
+	}
+	b, err := json.Marshal(answer)
+	if err == nil {
+		_, err = a.out.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return hookFailure(fmt.Errorf("write hook answer: %w", err))
+	}
+	return nil
+}
+
+// failedClosed reports a decision that is a refusal because a stage failed.
+func failedClosed(d action.Decision) bool {
+	for _, s := range d.Signals {
+		if strings.HasPrefix(s.Tag, "fail_closed:") {
+			return true
+		}
+	}
+	return false
+}
