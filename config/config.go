@@ -37,15 +37,18 @@ type Config struct {
 
 // Upstream is a provider, or something that speaks like one.
 type Upstream struct {
-	BaseURL string            `mapstructure:"base_url"` // with or without /v1
-	Format  string            `mapstructure:"format"`   // openai | anthropic
-	KeyEnv  string            `mapstructure:"key_env"`
-	KeyFile string            `mapstructure:"key_file"`
-	Headers map[string]string `mapstructure:"headers"` // names in lower case
-	CAFile  string            `mapstructure:"ca_file"`
-	Timeout time.Duration     `mapstructure:"timeout"`
-	Mode    string            `mapstructure:"mode"` // gate | observe
-	Trusted bool              `mapstructure:"trusted"`
+	BaseURL        string            `mapstructure:"base_url"` // with or without /v1
+	Format         string            `mapstructure:"format"`   // openai | anthropic
+	KeyEnv         string            `mapstructure:"key_env"`
+	KeyFile        string            `mapstructure:"key_file"`
+	KeyKeyring     string            `mapstructure:"key_keyring"`      // SERVICE/USER
+	KeyAge         string            `mapstructure:"key_age"`          // encrypted file
+	KeyAgeIdentity string            `mapstructure:"key_age_identity"` // file with what opens it
+	Headers        map[string]string `mapstructure:"headers"`          // names in lower case
+	CAFile         string            `mapstructure:"ca_file"`
+	Timeout        time.Duration     `mapstructure:"timeout"`
+	Mode           string            `mapstructure:"mode"` // gate | observe
+	Trusted        bool              `mapstructure:"trusted"`
 }
 
 // DefaultUpstream names the upstream of a format when the path names none.

@@ -259,8 +259,18 @@ func related(c *Config, from map[string]Origin, path string) Problems {
 		if u.BaseURL == "" {
 			fault(key+"base_url", "is missing", "give the URL that requests go to")
 		}
-		if u.KeyEnv != "" && u.KeyFile != "" {
-			fault(key+"key_file", "stands beside key_env", "give one of the two")
+		first := ""
+		for _, place := range [...]struct{ name, value string }{{"key_env", u.KeyEnv}, {"key_file", u.KeyFile}, {"key_keyring", u.KeyKeyring}, {"key_age", u.KeyAge}} {
+			switch {
+			case place.value == "":
+			case first == "":
+				first = place.name
+			default:
+				fault(key+place.name, "stands beside "+first, "give one of the two")
+			}
+		}
+		if (u.KeyAge == "") != (u.KeyAgeIdentity == "") {
+			fault(key+"key_age", "and key_age_identity go together", "give the encrypted file and the identity that opens it")
 		}
 	}
 	for format, name := range map[string]string{"openai": c.DefaultUpstream.OpenAI, "anthropic": c.DefaultUpstream.Anthropic} {

@@ -284,13 +284,17 @@ func checkString(key, s string) (text, hint string) {
 		case u.RawQuery != "" || u.Fragment != "":
 			return "has a query or a fragment", ""
 		}
-	case "key_file", "ca_file", "path":
+	case "key_file", "key_age", "key_age_identity", "ca_file", "path":
 		if s != "" && !filepath.IsAbs(s) {
 			return fmt.Sprintf("%q is no absolute path", clip(s)), ""
 		}
 	case "key_env":
 		if s != "" && !envName(s) {
 			return fmt.Sprintf("%q is no name of a variable", clip(s)), "the variable's name belongs here, never the key itself"
+		}
+	case "key_keyring":
+		if service, user, ok := strings.Cut(s, "/"); s != "" && (!ok || service == "" || user == "") {
+			return fmt.Sprintf("%q is not SERVICE/USER", clip(s)), "the entry's names belong here, never the key itself"
 		}
 	case "bind_host":
 		if s != "localhost" {

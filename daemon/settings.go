@@ -17,6 +17,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/config/watch"
+	"gettier.dev/gettierd/daemon/credential"
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
@@ -274,17 +275,13 @@ func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 			return out, fmt.Errorf("upstreams.%s.base_url: %w", name, err)
 		}
 		up := proxy.Upstream{Name: name, Base: base, Headers: u.Headers, Format: u.Format, Trusted: u.Trusted, Observe: u.Mode == "observe", Timeout: u.Timeout}
+		up.Key, err = credential.Read(credential.Source{Env: u.KeyEnv, File: u.KeyFile, Keyring: u.KeyKeyring, Age: u.KeyAge, AgeIdentity: u.KeyAgeIdentity}, os.Getenv)
 		switch {
-		case u.KeyEnv != "":
-			if up.Key = os.Getenv(u.KeyEnv); up.Key == "" {
-				s.d.warn(fmt.Sprintf("upstreams.%s.key_env: the variable %s is not set", name, u.KeyEnv))
-			}
-		case u.KeyFile != "":
-			b, err := os.ReadFile(u.KeyFile)
-			if err != nil {
-				return out, fmt.Errorf("upstreams.%s.key_file: %w", name, err)
-			}
-			up.Key = strings.TrimSpace(string(b))
+		case err == nil:
+		case u.KeyEnv != "" && errors.Is(err, credential.ErrNone):
+			s.d.warn(fmt.Sprintf("upstreams.%s.key_env: the variable %s is not set", name, u.KeyEnv))
+		default:
+			return out, fmt.Errorf("upstreams.%s: %w", name, err)
 		}
 		if u.CAFile != "" {
 			pem, err := os.ReadFile(u.CAFile)

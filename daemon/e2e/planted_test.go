@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"filippo.io/age"
 )
 
 // planted are the keys of TestE2EPlantedKeys by where the daemon gets them from.
@@ -19,6 +22,7 @@ func planted() map[string]string {
 	return map[string]string{
 		"upstream key in a file":      "sk-" + "proj-" + "File" + tail,
 		"upstream key in environment": "sk-" + "proj-" + "Env" + tail,
+		"upstream key sealed by age":  "sk-" + "proj-" + "Age" + tail,
 		"the client's credential":     "sk-" + "ant-api03-" + "Client" + tail,
 		"a key in the prompt":         "ghp_" + tail + "Pr0m",
 	}
@@ -63,7 +67,7 @@ func TestE2EPlantedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, where := range []string{"upstream key in a file", "upstream key in environment"} {
+		for _, where := range []string{"upstream key in a file", "upstream key in environment", "upstream key sealed by age"} {
 			if !bytes.Contains(core, []byte(planted()[where])) {
 				t.Errorf("%s is not in the core: looking for it shows nothing", where)
 			}
@@ -81,12 +85,14 @@ func usePlanted(t *testing.T, program string) *house {
 	h.program = program
 	file := filepath.Join(filepath.Dir(h.conf), "key.txt")
 	h.write(file, keys["upstream key in a file"]+"\n")
+	identity, sealed := sealKey(t, filepath.Dir(h.conf), keys["upstream key sealed by age"])
 	h.configure("upstreams:\n  filed: {base_url: \"" + up.URL + "\", format: openai, key_file: \"" + file + "\"}\n" +
 		"  named: {base_url: \"" + up.URL + "\", format: openai, key_env: PLANTED}\n" +
+		"  sealed: {base_url: \"" + up.URL + "\", format: openai, key_age: \"" + sealed + "\", key_age_identity: \"" + identity + "\"}\n" +
 		"  passed: {base_url: \"" + up.URL + "\", format: openai}\n")
 	h.start()
 	a := h.agent(h.project)
-	for _, upstream := range []string{"filed", "named", "passed"} {
+	for _, upstream := range []string{"filed", "named", "sealed", "passed"} {
 		text := chatTongue.user("What does " + keys["a key in the prompt"] + " open, " + upstream + "?")
 		a.post(t, "/"+upstream+chatTongue.path, chatTongue.body(false, false, text), "Authorization", "Bearer "+keys["the client's credential"])
 	}
@@ -134,6 +140,33 @@ func usePlanted(t *testing.T, program string) *house {
 		}
 	}
 	return h
+}
+
+// sealKey encrypts a key with age and returns the paths of identity and ciphertext.
+func sealKey(t *testing.T, dir, key string) (identity, sealed string) {
+	t.Helper()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w, err := age.Encrypt(&b, id.Recipient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(w, key); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	identity, sealed = filepath.Join(dir, "identity.txt"), filepath.Join(dir, "key.age")
+	for path, text := range map[string]string{identity: id.String() + "\n", sealed: b.String()} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return identity, sealed
 }
 
 // crash makes the daemon abort as a fault of its own would.
