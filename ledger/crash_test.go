@@ -21,10 +21,14 @@ func iterPull[K, V any](seq iter.Seq2[K, V]) (func() (K, V, bool), func()) { ret
 
 const crashDir = "LEDGER_CRASH_DIR"
 
-// TestMain turns the test binary into the child that gets killed.
+// TestMain turns the test binary into the child that gets killed, or that looks
+// at a damaged file.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		appendForEver(dir)
+	}
+	if path := os.Getenv(inspectPath); path != "" {
+		inspectChild(path)
 	}
 	os.Exit(m.Run())
 }
