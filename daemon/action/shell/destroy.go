@@ -154,9 +154,31 @@ func remove(w *walker, c call) ruling {
 	return r
 }
 
+// fileValued are the options of a program on files that take a value: what -f
+// takes for tar is a flag for cp.
+func fileValued(name string) string {
+	switch name {
+	case "cp", "mv", "ln", "touch", "mkdir", "tee", "chmod", "chown", "chgrp", "chattr", "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz", "shred", "truncate":
+		switch name {
+		case "touch":
+			return "-t -d --date -r --reference"
+		case "truncate":
+			return "-s --size -r --reference"
+		case "shred":
+			return "-n --iterations -s --size"
+		case "mkdir":
+			return "-m --mode"
+		case "cp", "mv", "ln":
+			return "-t --target-directory -S --suffix"
+		}
+		return ""
+	}
+	return "-m --mode -t --target-directory -s --size -o --owner -g --group -S --suffix -d --date -r --reference -C --directory -f --file -p -i -e --exclude --include --rsh -P -F -n"
+}
+
 func files(w *walker, c call) ruling {
 	name := base(c.args[0].s)
-	pos := positional(c.args, "-m --mode -t --target-directory -s --size -o --owner -g --group -S --suffix -d --date -r --reference -C --directory -f --file -p -i -e --exclude --include --rsh -P -F -n")
+	pos := positional(c.args, fileValued(name))
 	recursive := short(c.args, 'R') || short(c.args, 'r') || hasFlag(c.args, "--recursive")
 	last := func() []word {
 		if len(pos) > 1 {

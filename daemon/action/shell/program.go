@@ -109,6 +109,13 @@ func (w *walker) program(name string, c call) stream {
 			w.note(Opaque, "option.program", "runs a program named in "+a.s)
 		}
 	}
+	if name == "make" || name == "gmake" {
+		for _, a := range c.args[1:] {
+			if strings.HasPrefix(a.s, "SHELL=") || strings.HasPrefix(a.s, ".SHELLFLAGS=") || strings.HasPrefix(a.s, "MAKEFLAGS=") {
+				w.note(Opaque, "env.hijack", "changes what make runs by "+a.s)
+			}
+		}
+	}
 	f, known := classifierOf(name)
 	if known && len(c.args) == 2 && !strings.ContainsAny(c.args[0].s, "/.") {
 		switch c.args[1].s {

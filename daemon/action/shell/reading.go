@@ -73,6 +73,10 @@ func plainReader(w *walker, c call) ruling {
 		if hasFlag(c.args, "-o", "--output") {
 			return mutate("write", "writes a file")
 		}
+	case "history":
+		if len(c.args) > 1 && strings.HasPrefix(c.args[1].s, "-") {
+			return mutate("shell.history", "changes the history of the shell")
+		}
 	case "reset":
 		return readOnly("resets the terminal")
 	case "man":

@@ -94,6 +94,9 @@ func byWords(name string, args []word) ruling {
 // destructiveFlag reports an option that stands for such a verb.
 func destructiveFlag(f string) bool {
 	f, _, _ = strings.Cut(f, "=")
+	if len(f) > 3 && f[0] == '-' && f[1] != '-' { // Go's flag package takes one dash as well
+		f = "-" + f
+	}
 	switch f {
 	case "--delete", "--delete-all", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--delete-config", "--delete-records", "--delete-offsets", "--factory-reset", "--drop-database", "--drop-tables":
 		return true
