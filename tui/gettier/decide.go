@@ -19,8 +19,8 @@ const maxAction = 1 << 20
 
 func (a *app) decideCommand() *cobra.Command {
 	var (
-		jsonl, explain bool
-		hook, cwd      string
+		jsonl, explain, mermaid, page bool
+		hook, cwd                     string
 	)
 	cmd := &cobra.Command{
 		Use:   "decide [flags] [-- PROGRAM ARG…]",
@@ -34,16 +34,16 @@ func (a *app) decideCommand() *cobra.Command {
 			"With --hook an agent's hook input is read and answered in the agent's own protocol. Whatever goes\n" +
 			"wrong there ends with exit code 2, by which these agents stop the tool; a hook's line in an agent's\n" +
 			"settings ends in || exit 2, for the day that gettier is not found.",
-		Example: "  gettier decide -- git push --tags\n  gettier decide --explain -- npm test\n  gettier decide --jsonl",
+		Example: "  gettier decide -- git push --tags\n  gettier decide --explain -- npm test\n  gettier decide --mermaid -- npm test\n  gettier decide --jsonl",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if hook != "" {
-				if jsonl || explain || a.json || len(args) > 0 {
+				if jsonl || explain || mermaid || page || a.json || len(args) > 0 {
 					return usage("--hook stands alone")
 				}
 				return a.decideHook(hook)
 			}
 			if jsonl {
-				if explain || len(args) > 0 || cwd != "" {
+				if explain || mermaid || page || len(args) > 0 || cwd != "" {
 					return usage("--jsonl takes actions from standard input alone")
 				}
 				bad, err := jsonLines(a.in, a.out, decideLine)
@@ -51,6 +51,9 @@ func (a *app) decideCommand() *cobra.Command {
 					return err
 				}
 				return refusedLines(bad)
+			}
+			if mermaid && page || (mermaid || page) && (explain || a.json) {
+				return usage("say one of --json, --explain, --mermaid and --html")
 			}
 			act := action.Action{Argv: args, Cwd: cwd}
 			if len(args) == 0 {
@@ -67,7 +70,9 @@ func (a *app) decideCommand() *cobra.Command {
 				}
 			}
 			d := action.Decide(act)
-			a.printDecision(d, explain)
+			if err := a.printDecision(d, explain, mermaid, page); err != nil {
+				return err
+			}
 			if !d.Allowed {
 				return &exit{code: exitFound}
 			}
@@ -77,6 +82,8 @@ func (a *app) decideCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.BoolVar(&jsonl, "jsonl", false, "one JSON object a line, in and out")
 	fl.BoolVar(&explain, "explain", false, "show each finding and signal")
+	fl.BoolVar(&mermaid, "mermaid", false, "draw how the decision came about as a Mermaid flowchart")
+	fl.BoolVar(&page, "html", false, "write the decision as a page of HTML")
 	fl.StringVar(&hook, "hook", "", "answer an agent's hook: claude-code, codex or gemini")
 	fl.StringVar(&cwd, "cwd", "", "the directory that the command starts in")
 	return cmd
@@ -99,15 +106,28 @@ func decideLine(line []byte) (any, error) {
 	return action.Decide(act), nil
 }
 
-func (a *app) printDecision(d action.Decision, explain bool) {
+func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) error {
+	drawn := ""
+	switch {
+	case mermaid:
+		drawn = d.Explain.Mermaid()
+	case page:
+		drawn = d.HTML()
+	}
+	if drawn != "" {
+		if _, err := io.WriteString(a.out, clean.Text(drawn)); err != nil {
+			return fmt.Errorf("write decision: %w", err)
+		}
+		return nil
+	}
 	p := newPrinter(a.out)
 	if a.json {
 		p.value(d)
-		return
+		return nil
 	}
 	p.text(string(d.State)+"  "+d.Reason, "")
 	if !explain {
-		return
+		return nil
 	}
 	p.line("effect %s, risk %d of 100, decision %s by %s", d.Effect, d.RiskScore, d.DecisionID, d.Rules)
 	p.line("findings")
@@ -125,6 +145,7 @@ func (a *app) printDecision(d action.Decision, explain bool) {
 	for _, s := range d.Signals {
 		p.text(fmt.Sprintf("%-15s %3d  %s  %s", s.State, s.Score, s.Stage, s.Reason), "  ")
 	}
+	return nil
 }
 
 // hookInput is what the three agents tell a hook before a tool runs. They agree

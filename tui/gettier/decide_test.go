@@ -23,6 +23,8 @@ func TestDecide(t *testing.T) {
 		{"\n", nil, exitUsage, ""},
 		{"", []string{"--jsonl", "--", "ls"}, exitUsage, ""},
 		{"", []string{"--jsonl", "--explain"}, exitUsage, ""},
+		{"", []string{"--mermaid", "--html", "--", "ls"}, exitUsage, ""},
+		{"", []string{"--mermaid", "--", "ls"}, exitOK, "flowchart LR\n  f0[\"read_only by read: only looks\"]\n  s0[\"effect read: ALLOW, only looks\"]\n  state[\"ALLOW\"]\n  f0 --> s0\n  s0 --> state\n"},
 		{strings.Repeat("a", maxAction+1), nil, exitUsage, ""},
 	} {
 		code, out, _ := offline(t, strings.NewReader(c.stdin), append([]string{"decide"}, c.args...)...)
@@ -33,6 +35,9 @@ func TestDecide(t *testing.T) {
 	_, out, _ := offline(t, strings.NewReader(""), "decide", "--explain", "--", "bash", "-c", "sudo rm -rf '\x1b[31mold data'")
 	if !strings.Contains(out, "bash -c › sudo") || !strings.Contains(out, "rm.recursive") || strings.Contains(out, "\x1b") {
 		t.Errorf("explained as %q", out)
+	}
+	if code, out, _ := offline(t, strings.NewReader(""), "decide", "--html", "--", "rm", "-rf", "<b>"); code != exitFound || !strings.Contains(out, "removes &lt;b&gt;") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 	var d action.Decision
 	_, out, _ = offline(t, strings.NewReader("git status"), "decide", "--json")
