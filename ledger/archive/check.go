@@ -324,7 +324,7 @@ func (c *checker) readCheckpoints() error {
 		case err != nil:
 			c.problem(0, NameCheckpoint, "outside checkpoint %d: %v", i+1, err)
 		case cp.Size > c.size:
-			c.problem(c.size, NameCheckpoint, "the log was cut: it had %d entries when checkpoint %d was kept outside", cp.Size, i+1)
+			c.problem(c.size, NameCheckpoint, "checkpoint %d, kept outside, is of %d entries: this copy is older, or the log was cut", i+1, cp.Size)
 		default:
 			c.points = append(c.points, point{cp, "outside"})
 		}

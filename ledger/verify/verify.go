@@ -359,7 +359,11 @@ func (a *audit) judge(r, next *record) {
 		a.say(r.seq, r.tile, "the tile's hash of entry %d was changed", r.seq)
 	default:
 		hash = *r.listed
-		a.say(r.seq, r.bundle, "entry %d is not what its hash in the tile says: %v", r.seq, r.err)
+		why := ""
+		if r.err != nil {
+			why = ": " + r.err.Error()
+		}
+		a.say(r.seq, r.bundle, "entry %d is not what its hash in the tile says%s", r.seq, why)
 	}
 	if r.raw != nil && r.err == nil {
 		if a.r.Count == said && a.before.known && r.seq > 0 && r.entry.Prev != hex.EncodeToString(a.before.hash[:]) {

@@ -32,7 +32,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := check(context.Background(), os.Args[1], os.Args[2:]); err != nil {
-		fmt.Println("refused:", err)
+		fmt.Printf("refused: %.300s\n", err.Error()) // fsck prints whole tiles
 		os.Exit(1)
 	}
 }
