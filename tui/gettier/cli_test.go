@@ -197,6 +197,10 @@ func TestExamples(t *testing.T) {
 			if strings.Contains(line, "gettier audit") {
 				t.Chdir(t.TempDir())
 			}
+			if strings.Contains(line, "gettier ledger") {
+				t.Chdir(t.TempDir())
+				ledgerAt(t, w.home)
+			}
 			if strings.Contains(line, "audit import") {
 				if code, _, errs := w.gettier("audit", "export", "-o", "log.tar"); code != exitOK {
 					t.Fatal(errs)

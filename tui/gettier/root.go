@@ -14,6 +14,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ipc"
+	"gettier.dev/gettierd/ledger"
 )
 
 // Exit codes, the same for every command.
@@ -35,6 +36,8 @@ type app struct {
 	now      func() time.Time
 	signal   func(pid int, s syscall.Signal) error
 	exec     func(path string, argv, env []string) error // becomes another program
+	// lookAt looks at a ledger file in another process; nil looks in this one.
+	lookAt func(ctx context.Context, file string, o ledger.InspectOptions) (ledger.Health, error)
 
 	json   bool
 	socket string // --socket
@@ -64,7 +67,7 @@ func usage(format string, a ...any) error {
 
 // run is the whole program.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	a := &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec}
+	a := &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec, lookAt: lookInChild}
 	return a.run(ctx, args)
 }
 
@@ -97,7 +100,7 @@ func (a *app) root() *cobra.Command {
 	c.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	c.AddCommand(
 		a.statusCommand(), a.upCommand(), a.downCommand(), a.runCommand(), a.envCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(),
-		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.auditCommand(), a.projectCommand(), a.configCommand(),
+		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.auditCommand(), a.ledgerCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
 	return c

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gettier.dev/gettierd/ipc/ipctest"
+	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/lemma"
+)
+
+// ledgerAt makes a ledger where the daemon of this home would have it, and a copy
+// of it, older by an entry, in the working directory.
+func ledgerAt(t *testing.T, home string) string {
+	t.Helper()
+	state := filepath.Join(home, "state", "gettier")
+	if err := os.MkdirAll(filepath.Join(state, "keys"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	seed := make([]byte, ed25519.SeedSize)
+	if err := os.WriteFile(filepath.Join(state, "keys", "log"), seed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(state, "ledger.db")
+	l, err := ledger.Open(path, ledger.Options{Key: ed25519.NewKeyFromSeed(seed)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := ledger.Draft{Body: lemma.StateLost{Contract: lemma.Contract, Reason: strings.Repeat("planted ", 9)}}
+	if _, err := l.Append(context.Background(), note); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create("copy.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Snapshot(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLedgerCommands(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	t.Chdir(t.TempDir())
+	path := ledgerAt(t, w.home)
+	want := func(code int, words string, args ...string) {
+		t.Helper()
+		got, out, errs := w.gettier(args...)
+		if got != code || !strings.Contains(out+errs, words) {
+			t.Errorf("%q: exit %d\n%s%s", args, got, out, errs)
+		}
+	}
+	want(exitOK, "sound  2 entries", "ledger", "check", "--full")
+	want(exitRefused, "nobody is there", "ledger", "restore", "copy.db")
+	want(exitRefused, "nobody is there", "ledger", "repair")
+	want(exitOK, "moved aside", "ledger", "restore", "copy.db", "--yes")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw = bytes.ReplaceAll(raw, []byte("planted"), []byte("plucked")) // freed pages hold it, too
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(exitFound, "damaged", "ledger", "check", "--full")
+	want(exitFound, "damaged", "ledger", "restore", path, "--yes")
+	if err := os.Truncate(path, 64<<10); err != nil {
+		t.Fatal(err)
+	}
+	got, _, errs := w.gettier("ledger", "repair", "--yes")
+	if got != exitOK && got != exitFound {
+		t.Errorf("repair: exit %d, %s", got, errs)
+	}
+	want(exitRefused, "no log key", "ledger", "repair", "--yes", "--state", t.TempDir())
+}
