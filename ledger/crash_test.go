@@ -63,7 +63,8 @@ func appendForEver(dir string) {
 	select {}
 }
 
-// TestKill kills the process amid appends, again and again. Whatever it had
+// TestKill kills the process amid appends, again and again, with -thorough 200
+// times. Whatever it had
 // acknowledged is there, everything verifies, and the next start says what
 // stopped where.
 func TestKill(t *testing.T) {
@@ -71,7 +72,11 @@ func TestKill(t *testing.T) {
 		t.Skip("kills eight processes")
 	}
 	b := newBench(t)
-	for round := range 8 {
+	rounds := 8
+	if *thorough {
+		rounds = 200
+	}
+	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), crashDir+"="+b.dir)
 		pipe, err := cmd.StdoutPipe()
@@ -90,7 +95,7 @@ func TestKill(t *testing.T) {
 				t.Errorf("child says %q", lines.Text())
 			}
 			last = max(last, v)
-			if n == 10+7*round {
+			if n == 10+7*(round%8) {
 				cmd.Process.Kill()
 			}
 		}

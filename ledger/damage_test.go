@@ -20,7 +20,7 @@ import (
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
-// thorough makes the tests of damage, crashes and power cuts try everything.
+// thorough makes the tests of damage and crashes try everything.
 var thorough = flag.Bool("thorough", false, "every cut of 4 KiB, every page, 200 kills")
 
 const inspectPath = "LEDGER_INSPECT"
