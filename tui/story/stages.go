@@ -29,6 +29,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KFactContradicted:    told((*teller).factContradicted),
 	lemma.KFactInvalidated:     told((*teller).factInvalidated),
 	lemma.KFactExpired:         told((*teller).factExpired),
+	lemma.KKnowledgeChanged:    told((*teller).knowledge),
 	lemma.KHoldOpened:          told((*teller).hold),
 	lemma.KHoldAnswered:        told((*teller).answered),
 	lemma.KAnswerRefused:       told((*teller).refused),
@@ -190,6 +191,10 @@ func (t *teller) factInvalidated(e ipc.Entry, b lemma.FactInvalidated) {
 
 func (t *teller) factExpired(e ipc.Entry, b lemma.FactExpired) {
 	t.say("remember", e, "%s is no longer fresh", words.ShortID(b.Fact))
+}
+
+func (t *teller) knowledge(e ipc.Entry, b lemma.KnowledgeChanged) {
+	t.say("remember", e, "%s by %s: %s", string(b.Op), words.Person(b.By), b.Knowledge.Text)
 }
 
 func (t *teller) hold(e ipc.Entry, b lemma.HoldOpened) {
