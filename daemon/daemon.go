@@ -80,6 +80,7 @@ type Daemon struct {
 	holds   *hold.Book
 	engine  *turn.Engine
 	proxy   *proxy.Server
+	since   uint64 // when the first daemon of this state and boot began, as a process's start
 
 	proxyLn  net.Listener
 	socketLn net.Listener
@@ -135,6 +136,12 @@ func New(o Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	if err := d.openEngine(); err != nil {
+		return nil, err
+	}
+	if d.since, err = since(filepath.Join(o.Layout.State, "first-start")); err != nil {
+		return nil, err
+	}
+	if err := d.knownClients(); err != nil {
 		return nil, err
 	}
 	if err := d.listen(); err != nil {

@@ -122,7 +122,7 @@ func (d *Daemon) person(c *net.UnixConn) (lemma.Answerer, error) {
 			return lemma.Answerer{}, &peer.Refusal{Why: fmt.Sprintf("it was started by a client of the proxy (process %d)", q.PID), Hint: "run the command yourself, in a terminal of your own"}
 		}
 	}
-	return peer.Person(p)
+	return peer.Person(p, d.since)
 }
 
 // Addresses returns what the daemon is bound to.

@@ -176,6 +176,10 @@ func (m *Model) statusLine(c *canvas) {
 	c.gap(1)
 	s := m.status
 	switch {
+	case m.notice != "" && m.editor != nil:
+		c.text(m.notice, m.noticeAs)
+		c.end()
+		return
 	case !m.up && m.awayErr == nil:
 		c.text("○ connecting", m.look.Dim)
 		c.end()
@@ -241,11 +245,11 @@ func (m *Model) statusLine(c *canvas) {
 // bottom is the line of keys, or what takes its place.
 func (m *Model) bottom(c *canvas) {
 	switch {
+	case m.editor != nil: // a message stands on the line above
+		m.editor.draw(m, c)
 	case m.notice != "":
 		c.gap(1)
 		c.text(m.notice, m.noticeAs)
-	case m.editor != nil:
-		m.editor.draw(m, c)
 	default:
 		m.helpLine(c, false)
 	}

@@ -32,6 +32,7 @@ type holds struct {
 	all   bool             // A was pressed
 	asOf  uint64           // the list already knows what stands up to there
 	mine  map[string]bool  // answered from here
+	swept time.Time        // when what has expired was last looked for
 	edits string           // the hold that the editor answers
 	kind  lemma.AnswerKind // and how
 }
@@ -133,11 +134,14 @@ func (s *holds) arrange(m *Model) {
 	}
 }
 
-// drop closes what belonged to a hold that is gone.
+// drop closes what belonged to a hold that is gone. A person who is typing types
+// on for a while: an editor stays, takes the keys and sends nothing, so that none
+// of them answers the hold that comes to the front.
 func (s *holds) drop(m *Model) {
 	s.front, s.item, s.all = "", 0, false
-	if s.edits != "" && m.editor != nil {
-		m.editor = nil
+	if e := m.editor; s.edits != "" && e != nil {
+		e.prompt, e.send = "that hold is gone, esc", "nothing"
+		e.done = func(*Model, string) (tea.Cmd, safe) { return nil, "that hold is gone: esc leaves this text" }
 	}
 	s.edits = ""
 }
@@ -235,6 +239,10 @@ func (s *holds) away(*Model) {
 // sweep takes away what has expired, at the moment it does.
 func (s *holds) sweep(m *Model) {
 	now, gone := m.now(), false
+	for _, h := range s.list { // who waited and no longer does, goes down
+		gone = gone || h.client.After(s.swept) && !h.client.After(now)
+	}
+	s.swept = now
 	s.list = slices.DeleteFunc(s.list, func(h *hold) bool {
 		if h.expires.IsZero() || h.expires.After(now) {
 			return false

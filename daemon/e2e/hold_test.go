@@ -366,6 +366,48 @@ func TestE2EOnlyAPersonAnswers(t *testing.T) {
 	}
 }
 
+// TestE2ENoAnswerAcrossRestarts: what an agent without a known name left running in
+// a terminal, or detached from it, answers nothing, also after a restart of the
+// daemon that forgets neither; and one whose worker talks to the proxy for it.
+func TestE2ENoAnswerAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "setsid", "script"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed")
+		}
+	}
+	h, _ := unmeasurable(t, "0s")
+	tm := h.newTerminal()
+	asks := filepath.Join(h.dir, "asks.sh")
+	go_ := filepath.Join(h.dir, "go")
+	for _, c := range []struct{ name, script string }{
+		{"itself", "cd %[1]s; . %[2]s; %[3]s; %[4]s"},
+		{"detached", "cd %[1]s; . %[2]s; setsid -f script -qec '%[3]s; %[4]s' /dev/null; %[3]s; sleep 1"},
+		{"its worker", "cd %[1]s; bash %[2]s; %[3]s; %[4]s"},
+	} {
+		_ = os.Remove(go_)
+		// The client asks and leaves; the port is another one after each restart.
+		ask := chatTongue.body(false, false, chatTongue.user(ticket+" Case "+c.name))
+		h.write(asks+".http", fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", chatTongue.path, h.proxy, len(ask), ask))
+		h.write(asks, fmt.Sprintf("exec 3<>/dev/tcp/%s\ncat %s >&3\ncat <&3 >/dev/null\n", strings.Replace(h.proxy, ":", "/", 1), asks+".http"))
+		holds, known := len(find[lemma.HoldOpened](t, h.entries())), len(find[lemma.AnswerRefused](t, h.entries()))
+		agent := filepath.Join(h.dir, "agent.sh")
+		h.write(agent, fmt.Sprintf(c.script+"\n", h.project, asks, "while [ ! -e "+go_+" ]; do sleep .05; done", "gettier answer --socket "+h.socket+" \"$(gettier holds --socket "+h.socket+" | head -1 | cut -d\" \" -f1)\" --waive mine"))
+		tm.tmux("send-keys", "bash "+agent, "Enter")
+		eventually(t, c.name+" was asked", func() bool { return len(find[lemma.HoldOpened](t, h.entries())) > holds })
+		held := h.opened()
+		h.kill()
+		h.start()
+		h.write(go_, "")
+		eventually(t, c.name+" is refused and recorded", func() bool {
+			if n := len(find[lemma.HoldAnsweredBody](t, h.entries())); n > 0 {
+				t.Fatalf("%s answered hold %s", c.name, held.ID)
+			}
+			return len(find[lemma.AnswerRefused](t, h.entries())) > known
+		})
+	}
+}
+
 // TestE2EHoldSDKs: the vendors' SDKs and two of Go's live through a hold of 40 s.
 func TestE2EHoldSDKs(t *testing.T) {
 	t.Parallel()

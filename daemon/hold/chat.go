@@ -2,7 +2,9 @@ package hold
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -17,16 +19,24 @@ type Reply struct {
 const skipped = "skipped in chat"
 
 var (
-	oneItem   = regexp.MustCompile(`(?is)^\s*(y|n|skip)\s+([0-9a-z]{3,28})(?:\s+(.+?))?\s*$`)
-	manyItems = regexp.MustCompile(`(?is)^\s*([0-9a-z]{3,28})\s+(\d{1,2}\s+(?:y|n|skip)\b.*?)\s*$`)
-	item      = regexp.MustCompile(`(?is)^\s*(\d{1,2})\s+(y|n|skip)(?:\s+(.+?))?\s*$`)
+	oneItem   = regexp.MustCompile(`(?s)^\s*([yYnN]|[sS][kK][iI][pP])\s+([0-9a-zA-Z]{3,28})(?:\s+(.+?))?\s*$`)
+	manyItems = regexp.MustCompile(`(?s)^\s*([0-9a-zA-Z]{3,28})\s+(\d{1,2}\s+(?:[yYnN]|[sS][kK][iI][pP])\b.*?)\s*$`)
+	item      = regexp.MustCompile(`(?s)^\s*(\d{1,2})\s+([yYnN]|[sS][kK][iI][pP])(?:\s+(.+?))?\s*$`)
 )
+
+// Names reports whether text has the end of a hold's id in it as a word of its
+// own: it was meant as an answer even where ReadReply cannot read it.
+func Names(text, id string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
+		func(w string) bool { return len(w) >= lemma.ShortLen-1 && strings.HasSuffix(id, w) })
+}
 
 // ReadReply reads a chat answer: `y 7f3`, `n 7f3 <what is true>`, `skip 7f3`, or
 // for several items `7f3 1 y, 2 n <…>, 3 skip`. It must be the whole of what the
 // person wrote; everything else is an ordinary message.
 func ReadReply(text string) (Reply, bool) {
-	if len(text) > MaxText+100 || strings.ContainsAny(strings.TrimSpace(text), "\r\n") {
+	text = strings.TrimSpace(text)
+	if len(text) > MaxText+100 || strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && visible(r) != r }) {
 		return Reply{}, false
 	}
 	if m := oneItem.FindStringSubmatch(text); m != nil {
@@ -73,12 +83,15 @@ func answerOf(word, rest string) (ItemAnswer, bool) {
 	return ItemAnswer{Answer: lemma.AnswerWaive, Text: skipped, Scope: lemma.ScopeTask}, rest == ""
 }
 
+// Opening begins every question.
+const Opening = "gettier needs "
+
 // Question is the text that asks for an answer in the chat. It depends on the
 // hold alone, so that the very same bytes can be looked for in front of a reply.
 func Question(h lemma.Hold, line func(string) string) string {
 	var b strings.Builder
 	id := short(h.ID)
-	b.WriteString("gettier needs ")
+	b.WriteString(Opening)
 	if len(h.Items) == 1 {
 		b.WriteString("one answer")
 	} else {

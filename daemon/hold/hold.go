@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"gettier.dev/gettierd/ledger"
@@ -99,8 +100,9 @@ type Book struct {
 	waiting map[string]chan struct{}
 }
 
-// Open opens h, or returns an open hold of the same scope that asks all of it
-// already: nobody is asked the same thing twice. before is written with it.
+// Open opens h, or returns an open hold of the same conversation that asks all of
+// it already and no more mildly: nobody is asked the same thing twice. before is
+// written with it.
 func (b *Book) Open(ctx context.Context, h lemma.Hold, before ...ledger.Draft) (lemma.Hold, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +111,7 @@ func (b *Book) Open(ctx context.Context, h lemma.Hold, before ...ledger.Draft) (
 		return h, err
 	}
 	for _, o := range open {
-		if o.Scope == h.Scope && o.Kind == h.Kind && covers(o, h) {
+		if o.Scope == h.Scope && o.Conversation == h.Conversation && o.Kind == h.Kind && o.Class.Rank() >= h.Class.Rank() && covers(o, h) {
 			if len(before) > 0 {
 				if _, err := b.Store.Append(ctx, before...); err != nil {
 					return h, fmt.Errorf("record turn: %w", err)
@@ -326,6 +328,9 @@ func (b *Book) along(o, h lemma.Hold, answers []lemma.Answer) []lemma.Answer {
 		if answers[i].Scope == lemma.ScopeTask && o.Conversation != h.Conversation {
 			return nil // it binds that conversation only
 		}
+		if answers[i].By.Via == "chat" && o.Class.Rank() >= lemma.Destructive.Rank() {
+			return nil // a chat never carries what destroys
+		}
 		a := answers[i]
 		a.Hold, a.Item, a.Conversation = o.ID, it.ID, o.Conversation
 		out = append(out, a)
@@ -357,9 +362,21 @@ func (b *Book) fact(scope, claim, key, ref string, by lemma.Answerer) (lemma.Fac
 	}, nil
 }
 
+// visible drops what no sentence needs and a terminal or a reader may fall for:
+// control characters and signs that turn the direction of text.
+func visible(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == utf8.RuneError:
+		return -1
+	}
+	return r
+}
+
 // Tell records a fact that a person states of their own accord.
 func (b *Book) Tell(ctx context.Context, scope, claim string, by lemma.Answerer) (lemma.Fact, error) {
-	claim = strings.Join(strings.Fields(claim), " ")
+	claim = strings.Join(strings.Fields(strings.Map(visible, claim)), " ")
 	if claim == "" || len(claim) > MaxText || !utf8.ValidString(claim) {
 		return lemma.Fact{}, fmt.Errorf("%w: a fact is one sentence of at most %d bytes", ErrIncomplete, MaxText)
 	}

@@ -45,7 +45,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) pass(d time.Duration) { r.mu.Lock(); r.now = r.now.Add(d); r.mu.Unlock() }
 
 func claims(conv string, ids ...string) lemma.Hold {
-	h := lemma.Hold{Kind: "claims", Scope: "project:shop", Turn: "t_1", Conversation: conv, ExpiresAt: "2026-03-02T12:00:00.000000000Z"}
+	h := lemma.Hold{Kind: "claims", Scope: "project:shop", Turn: "t_1", Class: lemma.Change, Conversation: conv, ExpiresAt: "2026-03-02T12:00:00.000000000Z"}
 	for i, id := range ids {
 		h.Items = append(h.Items, lemma.HoldItem{ID: string(rune('1' + i)), ClaimID: id, Claim: "claim " + id, Tried: []string{}, Verdict: lemma.Inconclusive})
 	}
@@ -170,12 +170,22 @@ func TestOneQuestionOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := r.Open(ctx, claims("d", "y"))
+	b, err := r.Open(ctx, claims("c", "y"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a.ID != b.ID {
 		t.Error("the same claim is asked twice")
+	}
+	// Another conversation could not answer it in its chat, and an answer for this
+	// task does not bind it; nor does a milder question stand for what destroys.
+	if d, err := r.Open(ctx, claims("d", "y")); err != nil || d.ID == a.ID {
+		t.Errorf("another conversation shares the hold: %v", err)
+	}
+	worse := claims("c", "y")
+	worse.Class = lemma.Destructive
+	if d, err := r.Open(ctx, worse); err != nil || d.ID == a.ID {
+		t.Errorf("what destroys shares a milder hold: %v", err)
 	}
 	c, err := r.Open(ctx, claims("c", "y", "z"))
 	if err != nil {

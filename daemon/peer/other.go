@@ -27,6 +27,9 @@ func Find(_ int) (Process, error) { return Process{}, ErrUnsupported }
 // Again is not built for this system.
 func Again(Process) (Process, error) { return Process{}, ErrUnsupported }
 
+// Leader is not built for this system.
+func Leader(Process) (Process, bool) { return Process{}, false }
+
 // Env is not built for this system.
 func (Process) Env(string) (string, bool) { return "", false }
 
@@ -48,6 +51,6 @@ func Chat(Process) (lemma.Answerer, error) {
 }
 
 // Person is not built here.
-func Person(Process) (lemma.Answerer, error) {
+func Person(Process, uint64) (lemma.Answerer, error) {
 	return lemma.Answerer{}, &Refusal{Why: "who calls cannot be seen on this system"}
 }

@@ -57,16 +57,18 @@ func set(names ...string) map[string]bool {
 }
 
 // Person says who answers, if p is a command that a person gave in a terminal.
-// The error is a *Refusal.
-func Person(p Process) (lemma.Answerer, error) {
+// since is when the first daemon of this state began, as a Process's Start: what
+// is younger may have been detached from an agent, also before a restart. The
+// error is a *Refusal.
+func Person(p Process, since uint64) (lemma.Answerer, error) {
 	self, err := Find(os.Getpid())
 	if err != nil {
 		return lemma.Answerer{}, &Refusal{Why: "the daemon cannot see itself in /proc"}
 	}
-	return person(p, self)
+	return person(p, self, min(since, self.Start))
 }
 
-func person(p, self Process) (lemma.Answerer, error) {
+func person(p, self Process, since uint64) (lemma.Answerer, error) {
 	no := func(hint, why string, args ...any) (lemma.Answerer, error) {
 		return lemma.Answerer{}, &Refusal{Why: fmt.Sprintf(why, args...), Hint: hint}
 	}
@@ -112,7 +114,7 @@ func person(p, self Process) (lemma.Answerer, error) {
 			return no(terminalHint, "it was started by %s (process %d)", name, q.PID)
 		}
 	}
-	if err := rooted(line, self); err != nil {
+	if err := rooted(line, self, since); err != nil {
 		return lemma.Answerer{}, err
 	}
 	// Everything above is only worth something if it held for one and the same
@@ -129,11 +131,11 @@ var systemDirs = []string{"/usr/", "/bin/", "/sbin/", "/opt/", "/lib/", "/snap/"
 // host reports whether q hosts terminals. A name is easy to take, so a host that
 // is younger than we are counts only if its program lies where a system's do and
 // nobody but root may change it.
-func host(q, self Process) bool {
+func host(q, self Process, since uint64) bool {
 	if !hosts[strings.ToLower(q.Name())] && !hosts[strings.ToLower(filepath.Base(q.Exe))] {
 		return false
 	}
-	if q.Start < self.Start || q.UID == 0 && self.UID != 0 {
+	if q.Start < since || q.UID == 0 && self.UID != 0 {
 		return true // no user's agent has started it
 	}
 	if !hosts[strings.ToLower(filepath.Base(q.Exe))] || !slices.ContainsFunc(systemDirs, func(d string) bool { return strings.HasPrefix(q.Exe, d) }) {
@@ -183,7 +185,7 @@ func answerer(via string, tty int, line []Process) lemma.Answerer {
 // namespace. Anything else has to be one of our own ancestors or older than we
 // are: what appears there later was detached from something (setsid -f, a
 // double fork), and nobody can say from what.
-func rooted(line []Process, self Process) error {
+func rooted(line []Process, self Process, since uint64) error {
 	top := len(line) - 1
 	if line[top].PID != 1 {
 		// The parent is outside of the namespace (docker exec) or could not be
@@ -199,14 +201,14 @@ func rooted(line []Process, self Process) error {
 		top--
 	}
 	root := line[top]
-	if root.PID == 1 || host(root, self) {
+	if root.PID == 1 || host(root, self, since) {
 		return nil
 	}
 	if st, err := readStat(root.PID); err == nil && st.ppid == 0 {
 		return nil
 	}
 	ours := append([]Process{self}, self.Chain()...)
-	if slices.ContainsFunc(ours, root.Same) || root.Start < self.Start {
+	if slices.ContainsFunc(ours, root.Same) || root.Start < since {
 		return nil
 	}
 	name := root.Name()

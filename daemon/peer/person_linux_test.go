@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -187,7 +188,7 @@ func caller(t *testing.T, s setup) (Process, net.Conn) {
 
 func refused(t *testing.T, p Process, want string) {
 	t.Helper()
-	a, err := Person(p)
+	a, err := Person(p, math.MaxUint64)
 	var r *Refusal
 	if !errors.As(err, &r) || !strings.Contains(r.Error(), want) || r.Hint == "" {
 		t.Errorf("got %+v, %v; want a refusal with %q and a hint", a, err, want)
@@ -196,7 +197,7 @@ func refused(t *testing.T, p Process, want string) {
 
 func TestPersonAtTerminal(t *testing.T) {
 	p, _ := caller(t, setup{role: "call", tty: true})
-	a, err := Person(p)
+	a, err := Person(p, math.MaxUint64)
 	if err != nil {
 		if name, why := agentAbove(p); name {
 			t.Skip("these tests are run by an agent:", why)
@@ -251,7 +252,7 @@ func TestPersonRefused(t *testing.T) {
 		if err != nil || st.tty == 0 {
 			t.Skip("the helper has no terminal:", err)
 		}
-		if _, err := Person(p); err == nil {
+		if _, err := Person(p, math.MaxUint64); err == nil {
 			t.Error("a detached caller was taken for a person")
 		}
 	})
@@ -305,18 +306,18 @@ func TestRooted(t *testing.T) {
 	if inits[one.Name()] && os.Getppid() == 1 {
 		t.Skip("the tests themselves were detached")
 	}
-	if err := rooted([]Process{p, one}, self); err == nil {
+	if err := rooted([]Process{p, one}, self, self.Start); err == nil {
 		t.Error("a younger orphan passed")
 	}
-	if err := rooted([]Process{p, self, one}, self); err != nil {
+	if err := rooted([]Process{p, self, one}, self, self.Start); err != nil {
 		t.Error("our own tree:", err)
 	}
 	older := p
 	older.Start = 1
-	if err := rooted([]Process{p, older, one}, self); err != nil {
+	if err := rooted([]Process{p, older, one}, self, self.Start); err != nil {
 		t.Error("older than the daemon:", err)
 	}
-	if err := rooted([]Process{p, self}, self); err == nil {
+	if err := rooted([]Process{p, self}, self, self.Start); err == nil {
 		t.Error("a line that ends in the middle passed")
 	}
 }
@@ -421,11 +422,11 @@ func TestHostByName(t *testing.T) {
 	if p.Start == self.Start {
 		p.Start++ // the clock's ticks are coarse
 	}
-	if host(p, self) {
+	if host(p, self, self.Start) {
 		t.Errorf("%s (%s) passes for a terminal", p.Name(), p.Exe)
 	}
 	self.Start = p.Start + 1
-	if !host(p, self) {
+	if !host(p, self, self.Start) {
 		t.Error("a terminal older than the daemon does not count")
 	}
 }

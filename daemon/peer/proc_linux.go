@@ -118,6 +118,22 @@ func Again(p Process) (Process, error) {
 	return p, nil
 }
 
+// Leader is the process that leads p's group in its terminal: the command that a
+// shell started and p is part of. There is none without a terminal, where groups
+// hold whole desktops.
+func Leader(p Process) (Process, bool) {
+	st, err := readStat(p.PID)
+	if err != nil || st.start != p.Start || st.tty == 0 || st.pgrp == p.PID {
+		return Process{}, false
+	}
+	l, err := Find(st.pgrp)
+	if err != nil {
+		return Process{}, false
+	}
+	ls, err := readStat(l.PID)
+	return l, err == nil && ls.start == l.Start && ls.pgrp == st.pgrp && ls.tty == st.tty
+}
+
 // link reads a link of /proc; a file that is gone has " (deleted)" appended,
 // which is cut off for programs (an update replaces them) and kept for
 // directories (nothing may run there).

@@ -301,7 +301,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		return
 	}
 	defer s.inflight.release(int64(len(body)))
-	s.clients.add(proc)
+	leader := s.Remember(proc)
 	call := &upstreamCall{s: s, up: up, path: t.path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
@@ -325,7 +325,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	q := &turn.Request{
 		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
 		Scope:     sc,
-		Principal: lemma.Principal{UID: proc.UID, PID: proc.PID, Start: proc.Start, Agent: agent},
+		Principal: principal(proc, leader, agent),
 		CredHash:  cred, Observe: up.Observe, Timeout: clientTimeout(r.Header),
 		Person: func() (lemma.Answerer, error) { return peer.Chat(proc) },
 	}
@@ -343,6 +343,15 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	if out.aborted {
 		panic(http.ErrAbortHandler) // cuts the connection: a broken answer must not look whole
 	}
+}
+
+// principal is who asks.
+func principal(p, leader peer.Process, agent string) lemma.Principal {
+	out := lemma.Principal{UID: p.UID, PID: p.PID, Start: p.Start, Agent: agent}
+	if leader.PID != 0 {
+		out.Command = &lemma.Asker{PID: leader.PID, Start: leader.Start}
+	}
+	return out
 }
 
 // formatOf guesses whose API a path that is not gated belongs to.

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -93,7 +94,7 @@ func verificationBlock(v verified, trusted bool, limit int) string {
 			lines = append(lines, fmt.Sprintf("- assumed: %s → confirmed (%s %s = %s)\n", quote(f.claim, maxClaimText), f.sensor, f.key, value))
 		case lemma.VerdictTold:
 			if f.answer != nil && f.answer.Answer == lemma.AnswerCorrect {
-				first = append(first, fmt.Sprintf("- assumed: %s\n  a person says: %s → contradicted\n", quote(f.claim, maxClaimText), quote(f.answer.Text, maxClaimText)))
+				first = append(first, fmt.Sprintf("- assumed: %s\n  a person says: %s → contradicted\n", quote(f.claim, maxClaimText), quote(f.answer.Text, hold.MaxText)))
 			} else if f.answer != nil {
 				lines = append(lines, fmt.Sprintf("- assumed: %s → confirmed by a person\n", quote(f.claim, maxClaimText)))
 			}

@@ -23,6 +23,15 @@ type occasion struct {
 	calls  string       // hash of all of them, "" at the prompt
 }
 
+// destroys reports whether what waits may destroy something.
+func (o occasion) destroys() bool {
+	return o.class.Rank() >= lemma.Destructive.Rank() || o.effect.Rank() >= shell.Destroy.Rank()
+}
+
+// takes reports whether an answer counts here: one that was given in a chat never
+// carries what destroys (13.2).
+func (o occasion) takes(a lemma.Answer) bool { return a.By.Via != "chat" || !o.destroys() }
+
 // outcome is what a check means for the answer.
 type outcome struct {
 	again bool   // a block was stored: make the answer (anew) with it
@@ -88,7 +97,7 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) (outcome, error) {
 	set := e.Settings()
 	if c.turnAnswer == "" && c.oc.calls != "" { // the same calls, asked for again after a person answered
-		if ans, ok := e.Store.Answers(scopeName(t.scope), t.conversation, turnClaim+c.oc.calls, e.Now()); ok {
+		if ans, ok := e.Store.Answers(scopeName(t.scope), t.conversation, turnClaim+c.oc.calls, e.Now()); ok && c.oc.takes(ans) {
 			c.turnAnswer = ans.Answer
 		}
 	}

@@ -115,7 +115,7 @@ func (e *Engine) answered(ctx context.Context, q *Request, t *live, c *checked, 
 	for i := range c.found {
 		f := &c.found[i]
 		for _, it := range h.Items {
-			if it.ClaimID == f.claimID && it.Answer != nil {
+			if it.ClaimID == f.claimID && it.Answer != nil && c.oc.takes(*it.Answer) {
 				a := *it.Answer
 				f.answer, f.reason = &a, "answered in hold "+h.ID
 				f.verdict = lemma.VerdictTold
@@ -126,7 +126,7 @@ func (e *Engine) answered(ctx context.Context, q *Request, t *live, c *checked, 
 		}
 	}
 	for _, it := range h.Items {
-		if strings.HasPrefix(it.ClaimID, turnClaim) && it.Answer != nil {
+		if strings.HasPrefix(it.ClaimID, turnClaim) && it.Answer != nil && c.oc.takes(*it.Answer) {
 			c.turnAnswer = it.Answer.Answer
 		}
 	}
@@ -207,20 +207,19 @@ func (e *Engine) stored(h lemma.Hold) (*checked, error) {
 // reply takes a person's chat message as the answer to a hold, under the
 // conditions of 13.2. why is set when it looks like one and must not count.
 func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, ok bool, why string, err error) {
-	r, ok := hold.ReadReply(q.Route.PersonText)
-	if !ok || len(q.Route.Queued) > 0 {
+	if len(q.Route.Queued) > 0 {
 		return h, false, "", nil
 	}
-	page, err := e.Store.Holds(lemma.HoldOpen, ledger.MaxLimit, "")
-	if err != nil {
-		return h, false, "", fmt.Errorf("list holds: %w", err)
+	r, ok := hold.ReadReply(q.Route.PersonText)
+	h, named, err := e.meant(q, r, ok)
+	if err != nil || !named {
+		return h, false, "", err // an ordinary message
 	}
-	i := slices.IndexFunc(page.Items, func(o lemma.Hold) bool { return strings.HasSuffix(o.ID, r.Hold) && len(r.Hold) >= lemma.ShortLen-1 })
-	if i < 0 {
-		return h, false, "", nil // an ordinary message
-	}
-	h = page.Items[i]
 	switch {
+	case !ok:
+		why = "it cannot be read as one"
+	case h.State != lemma.HoldOpen:
+		why = (&hold.Closed{Hold: h}).Error()
 	case h.Kind != "claims" || h.Class.Rank() >= lemma.Destructive.Rank():
 		why = "what destroys is answered in a terminal only"
 	case h.Conversation != t.conversation:
@@ -250,6 +249,44 @@ func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, 
 		return h, false, err.Error(), nil
 	}
 	return answered, err == nil, "", err
+}
+
+// meant finds the hold that a person's message is about: an open one that a reply
+// names, or, whatever its state, the one whose question the message stands
+// straight after and names. What was meant as an answer never goes on to a model
+// as if nothing had been said.
+func (e *Engine) meant(q *Request, r hold.Reply, read bool) (lemma.Hold, bool, error) {
+	find := func(state lemma.HoldState, fits func(lemma.Hold) bool) (lemma.Hold, bool, error) {
+		page, err := e.Store.Holds(state, ledger.MaxLimit, "")
+		if err != nil {
+			return lemma.Hold{}, false, fmt.Errorf("list holds: %w", err)
+		}
+		i := slices.IndexFunc(page.Items, fits)
+		if i < 0 {
+			return lemma.Hold{}, false, nil
+		}
+		return page.Items[i], true, nil
+	}
+	if read && len(r.Hold) >= lemma.ShortLen-1 {
+		if h, ok, err := find(lemma.HoldOpen, func(o lemma.Hold) bool { return strings.HasSuffix(o.ID, r.Hold) }); ok || err != nil {
+			return h, ok, err
+		}
+	}
+	if !questioned(q.Wire, q.Route.PersonItem) {
+		return lemma.Hold{}, false, nil
+	}
+	return find("", func(o lemma.Hold) bool {
+		return hold.Names(q.Route.PersonText, o.ID) && asked(q.Wire, q.Route.PersonItem, hold.Question(o, unframed))
+	})
+}
+
+// questioned reports cheaply whether the item before the person's words may be a
+// question of ours.
+func questioned(r *wire.Request, person int) bool {
+	if person < 1 || person >= len(r.Items) {
+		return false
+	}
+	return slices.ContainsFunc(r.Items[person-1].Parts, func(p wire.Part) bool { return strings.Contains(p.Text, hold.Opening) })
 }
 
 // asked reports whether the item before the person's words is the very question.
@@ -306,8 +343,10 @@ func noteText(found []finding, which []int) string {
 	return b.String()
 }
 
-// unframed is foreign text on one line, without anything that could pass for a frame of ours.
+// unframed is foreign text on one line, without anything that could pass for a
+// frame of ours. What a person is asked about is shown whole: claims and what
+// was tried are shorter than this by contract.
 func unframed(s string) string {
-	s = quote(s, maxClaimText)
+	s = quote(s, hold.MaxText)
 	return s[1 : len(s)-1]
 }

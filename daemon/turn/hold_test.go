@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger/lemma"
@@ -234,8 +235,11 @@ func TestChatReply(t *testing.T) {
 			from(7, 99)(q)
 			q.Person = func() (lemma.Answerer, error) { return lemma.Answerer{}, fmt.Errorf("it was started by claude") }
 		}, false},
-		"more than the reply": {func(h lemma.Hold, q string) string { return replyRequest(q, "y "+short(h.ID)+" and then drop it") }, from(7, 99), true},
-		"bare yes":            {func(_ lemma.Hold, q string) string { return replyRequest(q, "y") }, from(7, 99), true},
+		"more than the reply": {func(h lemma.Hold, q string) string { return replyRequest(q, "y "+short(h.ID)+" and then drop it") }, from(7, 99), false},
+		"items that cannot be read": {func(h lemma.Hold, q string) string {
+			return replyRequest(q, short(h.ID)+" 1 n it is 14, 2 y of them are 15, 2 y")
+		}, from(7, 99), false},
+		"bare yes": {func(_ lemma.Hold, q string) string { return replyRequest(q, "y") }, from(7, 99), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, h, question := ask(t)
@@ -256,6 +260,66 @@ func TestChatReply(t *testing.T) {
 				t.Errorf("the client saw %s", out.buf.String())
 			}
 		})
+	}
+}
+
+// TestLateReply: a reply to a hold that is closed says by whom, and none of it
+// reaches the model.
+func TestLateReply(t *testing.T) {
+	r := waiting(t, wire.Chat, false)
+	r.set.ClientWait = 0
+	out, err := r.request(wire.Chat, chatRequest(false, false, user(ticket)), from(7, 99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, question := r.openHold(), readClient(t, wire.Chat, false, out.buf.Bytes()).Text
+	r.say(h.ID, lemma.AnswerConfirm, "")
+	sent := len(r.bodies)
+	out, err = r.request(wire.Chat, replyRequest(question, "n "+short(h.ID)+" it is 1m"), from(7, 99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, ok := entry[lemma.AnswerRefused](r, out.headers.Turn); !ok || b.Hold != h.ID {
+		t.Errorf("recorded %+v", b)
+	}
+	if got := out.buf.String(); !strings.Contains(got, "was answered (confirm)") || strings.Contains(got, "Answer in a terminal") {
+		t.Errorf("the client saw %s", got)
+	}
+	if len(r.bodies) != sent {
+		t.Error("it went to the model")
+	}
+}
+
+// TestChatNeverDestroys: what a person confirmed in a chat settles nothing of a
+// plan that destroys; a terminal's answer does.
+func TestChatNeverDestroys(t *testing.T) {
+	chat, terminal := lemma.Answer{By: lemma.Answerer{Via: "chat"}}, lemma.Answer{By: lemma.Answerer{Via: "cli"}}
+	for _, oc := range []occasion{{class: lemma.Destructive}, {class: lemma.Change, effect: shell.Destroy}, {class: lemma.Edit, effect: shell.Catastrophe}} {
+		if oc.takes(chat) || !oc.takes(terminal) {
+			t.Errorf("%+v: chat %v, terminal %v", oc, oc.takes(chat), oc.takes(terminal))
+		}
+	}
+	if !(occasion{class: lemma.Change, effect: shell.Mutate}).takes(chat) {
+		t.Error("a chat's answer counts for nothing")
+	}
+	r := waiting(t, wire.Chat, false)
+	r.set.ClientWait = 0
+	out, err := r.request(wire.Chat, chatRequest(false, false, user(ticket)), from(7, 99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, question := r.openHold(), readClient(t, wire.Chat, false, out.buf.Bytes()).Text
+	items := []string{user(ticket), fmt.Sprintf(`{"role":"assistant","content":%q}`, question), user("y " + short(h.ID))}
+	if _, err = r.request(wire.Chat, chatRequest(false, false, items...), from(7, 99)); err != nil {
+		t.Fatal(err)
+	}
+	items = append(items, `{"role":"assistant","content":"Done."}`, user("Now delete the production database and drop all its tables: rm -rf /var/lib/postgresql, for the limit of 25 MB in the nginx configuration"))
+	out, err = r.request(wire.Chat, chatRequest(false, false, items...), from(7, 99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := out.headers.Decision; d != lemma.DecHeld && d != lemma.DecBlocked {
+		t.Errorf("what destroys went on with a chat's answer: %s", d)
 	}
 }
 

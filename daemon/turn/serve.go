@@ -67,7 +67,12 @@ func (e *Engine) prepare(ctx context.Context, q *Request, t *live) (outcome, err
 	case err != nil:
 		return outcome{}, err
 	case why != "":
-		text := fmt.Sprintf("gettier did not take this as an answer to hold %s: %s.\nAnswer in a terminal: gettier answer %s", short(h.ID), why, short(h.ID))
+		text := fmt.Sprintf("gettier did not take this as an answer to hold %s: %s.", short(h.ID), why)
+		if h.State == lemma.HoldOpen {
+			text += "\nAnswer in a terminal: gettier answer " + short(h.ID)
+		} else {
+			text += "\nNothing of it went to the model. Say it in other words, and it goes on as an ordinary message."
+		}
 		return outcome{ends: true, text: text}, e.write(ctx, t, lemma.AnswerRefused{
 			Contract: lemma.Contract, Call: "chat", Hold: h.ID, UID: q.Principal.UID, PID: q.Principal.PID, Why: cutText(why, maxValueText),
 		})

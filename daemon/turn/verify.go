@@ -111,7 +111,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 		if !l.LoadBearing {
 			continue
 		}
-		f, more := e.judge(t, convo, i, l, notes[i], keys[i], index, v.readings)
+		f, more := e.judge(t, oc, convo, i, l, notes[i], keys[i], index, v.readings)
 		add(more...)
 		v.found = append(v.found, f)
 	}
@@ -247,7 +247,7 @@ func (e *Engine) fact(t *live, r sensors.Reading, val spec.Value, v *verified) (
 }
 
 // judge settles one lemma: matched sensors may hold it, swept ones may only catch it.
-func (e *Engine) judge(t *live, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, index map[string]int, readings []reading) (finding, []lemma.Body) {
+func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, index map[string]int, readings []reading) (finding, []lemma.Body) {
 	// What is told of a claim stands in a block, a question or a note: a secret in
 	// it must not.
 	f := finding{claim: e.Redact(l.Claim), lemma: i, origin: "declared", bearing: true}
@@ -312,7 +312,7 @@ func (e *Engine) judge(t *live, convo gate.Conversation, i int, l lemma.Lemma, n
 	if f.verdict == lemma.Contradicted || f.verdict == lemma.Confirmed {
 		return f, bodies
 	}
-	if ans, ok := e.Store.Answers(t.scope.Name, t.conversation, f.claimID, e.Now()); ok {
+	if ans, ok := e.Store.Answers(t.scope.Name, t.conversation, f.claimID, e.Now()); ok && oc.takes(ans) {
 		f.answer = &ans
 		f.verdict, f.reason = lemma.VerdictTold, "answered in hold "+ans.Hold
 		if ans.Answer == lemma.AnswerWaive {

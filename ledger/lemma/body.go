@@ -75,6 +75,8 @@ type Principal struct {
 	Agent string `json:"agent,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	Start uint64 `json:"start,omitempty"` // of the process, clock ticks since boot
+	// Command leads the process's group in its terminal, where that is another one.
+	Command *Asker `json:"command,omitempty"`
 }
 
 // TurnOpened starts a turn. RequestKind is the route's word for the request:

@@ -104,6 +104,9 @@ func (a *app) answer(cmd *cobra.Command, id string, f answerFlags) error {
 // findHold takes an id or the end of one among the open holds; an id that is not
 // open goes to the daemon as it is, which says what became of it.
 func findHold(cmd *cobra.Command, c *ipc.Client, id string) (lemma.Hold, error) {
+	if len(id) < lemma.ShortLen-1 {
+		return lemma.Hold{}, usage("%q is too short to name a hold: give at least %d characters of its id (gettier holds)", id, lemma.ShortLen-1)
+	}
 	for _, state := range []string{string(lemma.HoldOpen), ""} {
 		l, err := c.Holds(cmd.Context(), ipc.HoldQuery{State: state, Page: ipc.Page{Limit: ipc.MaxLimit}})
 		if err != nil {
@@ -254,6 +257,9 @@ func (a *app) invalidateCommand() *cobra.Command {
 func findFact(cmd *cobra.Command, c *ipc.Client, id string) (string, error) {
 	if strings.HasPrefix(id, "f_") {
 		return id, nil
+	}
+	if len(id) < lemma.ShortLen-1 {
+		return "", usage("%q is too short to name a fact: give at least %d characters of its id (gettier facts --json)", id, lemma.ShortLen-1)
 	}
 	l, err := c.Facts(cmd.Context(), ipc.FactQuery{Status: string(lemma.StatusActive), Page: ipc.Page{Limit: ipc.MaxLimit}})
 	if err != nil {

@@ -300,7 +300,7 @@ func TestExitCodes(t *testing.T) {
 		{"turns zzzz", exitUsage, "none ends so"},
 		{"turns zz", exitUsage, "three characters"},
 		{"turns t_00000000000000000000000000", exitUsage, "Not found"},
-		{"holds --state nonsense", exitUsage, "nonsense"},
+		{"holds --only nonsense", exitUsage, "nonsense"},
 		{"holds --limit -1", exitOK, ""},
 		{"events --kinds nonsense", exitUsage, "nonsense"},
 		{"events --since 9999", exitRefused, "another"},

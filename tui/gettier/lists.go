@@ -34,7 +34,7 @@ func (a *app) holdsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "holds",
 		Short:   "what waits for an answer",
-		Example: "  gettier holds\n  gettier holds --state answered --limit 5",
+		Example: "  gettier holds\n  gettier holds --only answered --limit 5",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
@@ -63,7 +63,7 @@ func (a *app) holdsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&q.State, "state", "open", "open, answered, expired, cancelled or all")
+	cmd.Flags().StringVar(&q.State, "only", "open", "open, answered, expired, cancelled or all")
 	pageFlags(cmd, &q.Page)
 	return cmd
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"gettier.dev/gettierd/ipc/ipctest"
 )
 
@@ -143,5 +145,17 @@ func TestEnv(t *testing.T) {
 	w.stop()
 	if code, out, _ := w.gettier("env"); code != exitReach || out != "" {
 		t.Errorf("without the daemon: exit %d %q", code, out)
+	}
+}
+
+// A flag of a command never hides one that every command has.
+func TestFlagsHideNothing(t *testing.T) {
+	root := (&app{}).root()
+	for _, c := range commands(root) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if root.PersistentFlags().Lookup(f.Name) != nil {
+				t.Errorf("%s: --%s hides the flag of that name", c.CommandPath(), f.Name)
+			}
+		})
 	}
 }

@@ -68,7 +68,7 @@ func (a *app) sensorsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "every sensor with its state and last reading",
-		Example: "  gettier sensors list\n  gettier sensors list --state pending --json",
+		Example: "  gettier sensors list\n  gettier sensors list --only pending --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
@@ -102,7 +102,7 @@ func (a *app) sensorsList() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&q.Project, "project", "", "hide other projects' sensors")
-	cmd.Flags().StringVar(&q.State, "state", "", "approved, pending, changed, removed, broken or backed_off")
+	cmd.Flags().StringVar(&q.State, "only", "", "approved, pending, changed, removed, broken or backed_off")
 	return cmd
 }
 

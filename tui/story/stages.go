@@ -211,7 +211,7 @@ func (t *teller) answered(e ipc.Entry, b lemma.HoldAnsweredBody) {
 }
 
 func (t *teller) refused(e ipc.Entry, b lemma.AnswerRefused) {
-	t.say("hold", e, "⊘ refused: %s of pid %d %s, %s", b.Call, b.PID, b.Exe, b.Why)
+	t.say("hold", e, "⊘ refused: %s, %s", strings.TrimSpace(fmt.Sprintf("%s of pid %d %s", b.Call, b.PID, b.Exe)), b.Why)
 }
 
 func (t *teller) expired(e ipc.Entry, _ lemma.HoldExpiredBody) {
