@@ -103,14 +103,20 @@ func (d *Daemon) openConfig() error {
 		// than any other reading of a lost lock.
 		s.approved = s.approved.WithProjects(c.Projects)
 	}
-	if s.approved == nil {
-		if err := config.WriteLock(d.o.Layout.Lock, key, c.Base(), lemma.Answerer{UID: os.Getuid(), Via: "first start"}, d.o.Now()); err != nil {
-			return fmt.Errorf("pin configuration: %w", err)
-		}
+	first := s.approved == nil
+	if first {
 		s.approved = c.Base()
 	}
 	s.loaded = c
-	return s.take(c)
+	if err := s.take(c); err != nil {
+		return err // a first start that fails pins nothing: the file can be mended
+	}
+	if first {
+		if err := config.WriteLock(d.o.Layout.Lock, key, c.Base(), lemma.Answerer{UID: os.Getuid(), Via: "first start"}, d.o.Now()); err != nil {
+			return fmt.Errorf("pin configuration: %w", err)
+		}
+	}
+	return nil
 }
 
 // take puts a loaded configuration in force as far as it may count.
