@@ -70,8 +70,11 @@ func TestEachFlip(t *testing.T) {
 			l := grown(t, n)
 			tar := exported(t, l)
 			step := 1
-			if n > 100 || testing.Short() {
+			switch {
+			case n > 100 || testing.Short():
 				step = 331
+			case raced:
+				step = 23
 			}
 			if n < 100 {
 				// Small, but with a blob.

@@ -1,6 +1,11 @@
 package ledger
 
-import "go.etcd.io/bbolt"
+import (
+	"encoding/binary"
+	"os"
+
+	"go.etcd.io/bbolt"
+)
 
 // UsedBytes is the part of the file that holds pages in use.
 func UsedBytes(path string) (int64, error) {
@@ -31,9 +36,36 @@ func PageType(path string, at int) (kind string) {
 			return err
 		}
 		kind = p.Type
+		if kind == "leaf" && !counts(path, at, db.Info().PageSize) {
+			kind = "unused"
+		}
 		return nil
 	})
 	return kind
+}
+
+// counts reports whether bbolt reads all of the byte at: of an element's flags it
+// knows one bit, and behind the last element stands what the page held before.
+func counts(path string, at, pageSize int) bool {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return true
+	}
+	const header, element = 16, 16
+	page := data[at/pageSize*pageSize:]
+	off, n := at%pageSize, int(binary.LittleEndian.Uint16(page[10:]))
+	if off >= header && off < header+n*element {
+		return (off-header)%element >= 4
+	}
+	end := header
+	if header+n*element > len(page) {
+		return true
+	}
+	for i := range n {
+		e := page[header+i*element:]
+		end = max(end, header+i*element+int(binary.LittleEndian.Uint32(e[4:])+binary.LittleEndian.Uint32(e[8:])+binary.LittleEndian.Uint32(e[12:])))
+	}
+	return off < end
 }
 
 // LimitSize plays a full disk: the file may not grow beyond n bytes, 0 = no limit.
