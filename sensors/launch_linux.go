@@ -96,7 +96,7 @@ func climb(c command, cmd *exec.Cmd, r rung) (*exec.Cmd, func() *confine.Report,
 	said := make(chan []byte, 1) // one answer, taken or not
 	go func() {
 		// A plan that cannot be written leaves the helper without one: it ends and says nothing.
-		_ = json.NewEncoder(planIn).Encode(confine.Plan{Path: c.path, Argv: c.argv, ReadOnly: c.confine.readOnly})
+		_ = json.NewEncoder(planIn).Encode(confine.Plan{Path: c.path, Argv: c.argv, ReadOnly: c.confine.readOnly, Host: c.confine.host()})
 		planIn.Close()
 		b, _ := io.ReadAll(io.LimitReader(saysOut, 64<<10)) // what could be read counts
 		saysOut.Close()

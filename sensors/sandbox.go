@@ -54,7 +54,7 @@ func (c confinement) described(layers []string) string {
 		return "none"
 	}
 	if !slices.Contains(layers, layerNoNet) {
-		if len(c.network) > 0 && c.network[0] != "host" {
+		if !c.noNetwork() && !c.host() {
 			layers = append(layers, layerListNet)
 		} else {
 			layers = append(layers, layerHostNet)
@@ -65,6 +65,9 @@ func (c confinement) described(layers []string) string {
 
 // noNetwork: the definition asks for none.
 func (c confinement) noNetwork() bool { return len(c.network) == 0 }
+
+// host: the definition asks for the machine's own network.
+func (c confinement) host() bool { return len(c.network) > 0 && c.network[0] == "host" }
 
 // ladder remembers the highest rung that this kernel allows.
 type ladder struct{ from atomic.Int32 }

@@ -211,7 +211,7 @@ func TestE2EBadStart(t *testing.T) {
 		{"unknown key", "gatee:\n  mode: ask\n", nil, []string{"gettierd.yaml:5:1", "gate"}, 5},
 		{"bad value", "gate:\n  mode: sometimes\n", nil, []string{":6:", "gate.mode", "ask"}, 5},
 		{"bad upstream", "", []string{"--upstream", "not a url"}, []string{"--upstream"}, 5},
-		{"no key", "upstreams:\n  openai:\n    key_env: NO_SUCH_KEY\n", nil, []string{"NO_SUCH_KEY"}, 5}, // and pins nothing
+		{"no key", "upstreams:\n  openai:\n    key_file: /no/such/key\n", nil, []string{"/no/such/key"}, 5}, // and pins nothing
 		{"unknown flag", "", []string{"--nope"}, []string{"nope"}, 2},
 		{"an argument", "", []string{"serve"}, []string{"serve"}, 2},
 	} {

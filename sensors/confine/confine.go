@@ -30,6 +30,9 @@ type Plan struct {
 	Path     string   `json:"path"`
 	Argv     []string `json:"argv"`
 	ReadOnly bool     `json:"read_only"`
+	// Host is set for what looks at this machine's network, and with it at who
+	// holds its sockets: a Landlock domain would hide other processes' files.
+	Host bool `json:"host,omitempty"`
 }
 
 // Appendable are the directories, beside the sensor's own working directory,

@@ -68,7 +68,7 @@ func confine(in io.Reader, out io.Writer) int {
 	if syscall.Setrlimit(rlimCore, &core) == nil && (!p.ReadOnly || syscall.Setrlimit(rlimFsize, &file) == nil) {
 		layers = append(layers, Limits)
 	}
-	if p.ReadOnly && len(layers) > 0 && layers[0] == NoNewRights && readOnly() == nil {
+	if p.ReadOnly && !p.Host && len(layers) > 0 && layers[0] == NoNewRights && readOnly() == nil {
 		layers = append(layers, Landlock)
 	}
 	cmd := &exec.Cmd{Path: p.Path, Args: p.Argv, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
