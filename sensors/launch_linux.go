@@ -29,6 +29,9 @@ func launch(c command, process func() *exec.Cmd) (cmd *exec.Cmd, told func() *co
 	for i := from; i < len(rungs); i++ {
 		r := rungs[i]
 		r.net = r.net && c.confine.noNetwork()
+		// For an ordinary user a namespace of processes comes with one of users, and
+		// from inside of that nobody else's files in /proc can be seen.
+		r.pid = r.pid && !(c.confine.host() && os.Geteuid() != 0)
 		if cmd, told, err = climb(c, process(), r); err == nil {
 			if i > from {
 				c.ladder.from.Store(int32(i))

@@ -191,6 +191,14 @@ func TestSandboxHasNoNetwork(t *testing.T) {
 	}
 }
 
+// What looks at the machine's network sees which process holds a socket.
+func TestSandboxSeesHolders(t *testing.T) {
+	rd := confined(t, testDir(t), fmt.Sprintf("ls /proc/%d/fd", os.Getpid()), "  network: host\n")
+	if len(rd.Output) == 0 || strings.Contains(rd.Invocation.Sandbox, layerLandlock) {
+		t.Errorf("in %s: %q %s", rd.Invocation.Sandbox, rd.Output, rd.Detail)
+	}
+}
+
 // Programs cannot raise their rights, leave no core file, and inherit nothing.
 func TestSandboxTakesRights(t *testing.T) {
 	dir := testDir(t)
