@@ -1,4 +1,4 @@
-// Bench measures the ledger beside other logs in one interleaved run, and the
+// Command bench measures the ledger beside other logs in one interleaved run, and the
 // rate of a whole verification beside plain SHA-256. Ratios are what counts:
 // machines differ and are noisy. A module of its own, so that nothing of the
 // others reaches the daemon.

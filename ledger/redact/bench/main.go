@@ -1,6 +1,6 @@
-// Bench measures package redact beside gitleaks as a library: what each catches
+// Command bench measures package redact beside gitleaks as a library: what each catches
 // of labelled texts, what each takes out of harmless ones, and how fast. Run in
-// ledger/redact/bench, or as `just bench-redact DIR`:
+// ledger/redact/bench, or as `just cases DIR`:
 //
 //	go run . DIR
 //

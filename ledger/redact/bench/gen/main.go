@@ -1,4 +1,4 @@
-// Gen writes ../gitleaks.go: the token rules of gitleaks' configuration (MIT) in
+// Command gen writes ../gitleaks.go: the token rules of gitleaks' configuration (MIT) in
 // the form that package redact uses. Run in ledger/redact/bench:
 //
 //	go run ./gen > ../gitleaks.go

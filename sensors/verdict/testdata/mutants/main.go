@@ -1,4 +1,4 @@
-// Mutants changes the judge in one place at a time and runs its tables against
+// Command mutants changes the judge in one place at a time and runs its tables against
 // each change: a mutant that breaks no row is a rule that no row holds. Run in
 // this directory; it prints the survivors and exits with 1 if there are any that
 // are not listed in equivalent.txt:
