@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"gettier.dev/gettierd/daemon/action/shell"
 )
@@ -60,6 +61,21 @@ type Finding struct {
 	End      int          `json:"end"`                // where there is no command to point into
 }
 
+// Refused reports a decision that no answer of a person turns into a yes: a DENY,
+// what a stage failed on, and an actor that asks too often. Any other state but
+// ALLOW is a hold.
+func (d Decision) Refused() bool {
+	if d.State == Deny {
+		return true
+	}
+	for _, s := range d.Signals {
+		if d.State == Escalate && (strings.HasPrefix(s.Tag, "fail_closed:") || s.Tag == "rate_limited") {
+			return true
+		}
+	}
+	return false
+}
+
 // Signal is what one stage says.
 type Signal struct {
 	Stage  string `json:"stage"`
@@ -80,13 +96,16 @@ type Decision struct {
 	Signals     []Signal     `json:"signals"`
 	Explain     Graph        `json:"explain"`
 	Rules       string       `json:"rules"`
-	DecisionID  string       `json:"decision_id"`  // 16 hex digits: SHA-256 of rules and context_hash
+	Policy      string       `json:"policy"`       // fingerprint of the policy that it was made by
+	DecisionID  string       `json:"decision_id"`  // 16 hex digits: SHA-256 of policy and context_hash
 	ContextHash string       `json:"context_hash"` // SHA-256 of the action, hex
 }
 
 // weighing is one action on its way through the stages.
 type weighing struct {
 	action   Action
+	policy   *Policy
+	about    Situation
 	read     shell.Action
 	findings []Finding
 	signals  []Signal
@@ -106,12 +125,18 @@ func stages() []stage {
 	return []stage{{"contract", contract}, {"self_protection", selfProtection}, {"effect", effect}, {"sensitive_write", sensitiveWrite}}
 }
 
-// Decide rules on an action. It always gives a decision: what cannot be read or
-// weighed is escalated, never let through.
-func Decide(a Action) Decision { return decide(a, stages()) }
+// Decide rules on an action by a policy (nil is Default) in a situation. It
+// always gives a decision: what cannot be read or weighed is escalated, never let
+// through.
+func Decide(a Action, p *Policy, s Situation) Decision {
+	if p == nil {
+		p = Default()
+	}
+	return decide(a, p, s, stages())
+}
 
-func decide(a Action, all []stage) Decision {
-	w := &weighing{action: a}
+func decide(a Action, p *Policy, about Situation, all []stage) Decision {
+	w := &weighing{action: a, policy: p, about: about}
 	for _, s := range all {
 		if err := runStage(w, s); err != nil {
 			w.signal(Signal{Stage: s.name, Tag: "fail_closed:" + s.name, Score: 100, State: Escalate, Reason: err.Error()})
@@ -132,7 +157,7 @@ func runStage(w *weighing, s stage) (err error) {
 
 // conclude takes the strictest signal; among equals the first.
 func conclude(w *weighing) Decision {
-	d := Decision{State: Allow, Effect: w.read.Effect, Findings: w.findings, Signals: w.signals, Rules: Rules}
+	d := Decision{State: Allow, Effect: w.read.Effect, Findings: w.findings, Signals: w.signals, Rules: Rules, Policy: w.policy.fingerprint}
 	if d.Findings == nil {
 		d.Findings = []Finding{}
 	}
@@ -156,7 +181,7 @@ func conclude(w *weighing) Decision {
 	}
 	sum := sha256.Sum256(context)
 	d.ContextHash = hex.EncodeToString(sum[:])
-	id := sha256.Sum256([]byte(Rules + d.ContextHash))
+	id := sha256.Sum256([]byte(d.Policy + d.ContextHash))
 	d.DecisionID = hex.EncodeToString(id[:8])
 	d.Explain = graph(d)
 	return d

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		{Action{}, Escalate, "fail_closed:contract"},
 		{Action{Command: "ls", Tool: "Bash"}, Escalate, "fail_closed:contract"},
 	} {
-		d := Decide(c.in)
+		d := Decide(c.in, nil, Situation{})
 		if d.State != c.state {
 			t.Errorf("%+v: %s (%s), want %s", c.in, d.State, d.Reason, c.state)
 		}
@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%+v: %+v", c.in, d)
 		}
 		a, _ := json.Marshal(d)
-		b, _ := json.Marshal(Decide(c.in))
+		b, _ := json.Marshal(Decide(c.in, nil, Situation{}))
 		if !bytes.Equal(a, b) {
 			t.Errorf("%+v: two decisions differ", c.in)
 		}
@@ -82,7 +82,7 @@ func TestFailClosed(t *testing.T) {
 			all := stages()
 			all[i].run = broken
 			for _, cmd := range []string{"ls", "rm -rf /"} {
-				d := decide(Action{Command: cmd}, all)
+				d := decide(Action{Command: cmd}, Default(), Situation{}, all)
 				last := d.Signals[len(d.Signals)-1]
 				if d.Allowed || d.State.Rank() < Escalate.Rank() || last.Tag != "fail_closed:"+s.name {
 					t.Errorf("%s, %s of %s: %+v", cmd, name, s.name, d)
@@ -90,7 +90,7 @@ func TestFailClosed(t *testing.T) {
 			}
 		}
 	}
-	if d := decide(Action{Command: "ls"}, nil); d.Allowed {
+	if d := decide(Action{Command: "ls"}, Default(), Situation{}, nil); d.Allowed {
 		t.Error("nothing looked, and it is allowed")
 	}
 }
@@ -107,7 +107,7 @@ func TestNeverMilder(t *testing.T) {
 		}}
 		all := stages()
 		all[0] = set
-		if d := decide(Action{Command: "x"}, all); d.State.Rank() < c.least.Rank() {
+		if d := decide(Action{Command: "x"}, Default(), Situation{}, all); d.State.Rank() < c.least.Rank() {
 			t.Errorf("%s: %s", c.effect, d.State)
 		}
 	}
@@ -118,7 +118,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add("", "gettier answer", []byte(nil))
 	f.Fuzz(func(t *testing.T, tool, cmd string, args []byte) {
 		for _, a := range []Action{{Command: cmd}, {Tool: tool, Args: args}, {Argv: []string{cmd, tool}}} {
-			d := Decide(a)
+			d := Decide(a, nil, Situation{})
 			if _, err := json.Marshal(d); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(Action{Command: cmd})
+				Decide(Action{Command: cmd}, nil, Situation{})
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 
 // TestExports: a hostile command stays text in both drawings.
 func TestExports(t *testing.T) {
-	d := Decide(Action{Command: "rm -rf '\"]; x --> y <script>alert(1)</script> \x1b[31m'"})
+	d := Decide(Action{Command: "rm -rf '\"]; x --> y <script>alert(1)</script> \x1b[31m'"}, nil, Situation{})
 	if d.State != RequireConfirm {
 		t.Fatal(d.State)
 	}

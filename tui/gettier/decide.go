@@ -69,7 +69,7 @@ func (a *app) decideCommand() *cobra.Command {
 					return usage("name a program after --, or give a command line on standard input")
 				}
 			}
-			d := action.Decide(act)
+			d := action.Decide(act, nil, action.Situation{})
 			if err := a.printDecision(d, explain, mermaid, page); err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func decideLine(line []byte) (any, error) {
 	if forms != 1 {
 		return nil, errors.New("give one of command, argv and tool")
 	}
-	return action.Decide(act), nil
+	return action.Decide(act, nil, action.Situation{}), nil
 }
 
 func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) error {
@@ -196,7 +196,7 @@ func (a *app) decideHook(agent string) (err error) {
 	if in.Tool == "" || len(in.Input) == 0 {
 		return hookFailure(errors.New("the input names no tool_name or no tool_input"))
 	}
-	d := action.Decide(action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd})
+	d := action.Decide(action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd}, nil, action.Situation{})
 	if d.Allowed {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (a *app) decideHook(agent string) (err error) {
 	default:
 		verdict := "deny"
 		// Codex knows no question at this place and would go on.
-		if agent == "claude-code" && d.State != action.Deny && !failedClosed(d) {
+		if agent == "claude-code" && d.State != action.Deny && !d.Refused() {
 			verdict = "ask"
 		}
 		answer = map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": event, "permissionDecision": verdict, "permissionDecisionReason": reason}}
@@ -221,14 +221,4 @@ func (a *app) decideHook(agent string) (err error) {
 		return hookFailure(fmt.Errorf("write hook answer: %w", err))
 	}
 	return nil
-}
-
-// failedClosed reports a decision that is a refusal because a stage failed.
-func failedClosed(d action.Decision) bool {
-	for _, s := range d.Signals {
-		if strings.HasPrefix(s.Tag, "fail_closed:") {
-			return true
-		}
-	}
-	return false
 }
