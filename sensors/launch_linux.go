@@ -1,6 +1,7 @@
 package sensors
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"gettier.dev/gettierd/sensors/confine"
 )
@@ -71,10 +73,15 @@ func climb(c command, cmd *exec.Cmd, r rung) (*exec.Cmd, func() *confine.Report,
 		attr.Cloneflags |= syscall.CLONE_NEWNET
 		layers = append(layers, layerNoNet)
 	}
-	if attr.Cloneflags != 0 && os.Geteuid() != 0 {
-		attr.Cloneflags |= syscall.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	argv := []string{confine.Name}
+	launched := attr.Cloneflags != 0 && os.Geteuid() != 0
+	if launched {
+		// The launcher clones what needs a user namespace; we are not dumpable.
+		how, err := json.Marshal(confine.Clone{Flags: attr.Cloneflags | syscall.CLONE_NEWUSER, UID: os.Getuid(), GID: os.Getgid()})
+		if err != nil {
+			return nil, nil, fmt.Errorf("describe namespaces: %w", err)
+		}
+		attr.Cloneflags, argv = 0, []string{confine.LauncherName, string(how)}
 	}
 	planOut, planIn, err := os.Pipe()
 	if err != nil {
@@ -86,7 +93,7 @@ func climb(c command, cmd *exec.Cmd, r rung) (*exec.Cmd, func() *confine.Report,
 		planIn.Close()
 		return nil, nil, fmt.Errorf("make pipe: %w", err)
 	}
-	cmd.Path, cmd.Args = "/proc/self/exe", []string{confine.Name}
+	cmd.Path, cmd.Args = "/proc/self/exe", argv
 	cmd.ExtraFiles = []*os.File{planOut, saysIn} // confine.PlanFD, confine.ReportFD
 	err = cmd.Start()
 	planOut.Close()
@@ -96,12 +103,22 @@ func climb(c command, cmd *exec.Cmd, r rung) (*exec.Cmd, func() *confine.Report,
 		saysOut.Close()
 		return nil, nil, err
 	}
+	says := bufio.NewReader(io.LimitReader(saysOut, 64<<10))
+	if launched {
+		if err := cloned(says, saysOut); err != nil {
+			planIn.Close()
+			saysOut.Close()
+			signalGroup(cmd.Process.Pid, kill)
+			_ = cmd.Wait() // how it ended is what err says
+			return nil, nil, err
+		}
+	}
 	said := make(chan []byte, 1) // one answer, taken or not
 	go func() {
 		// A plan that cannot be written leaves the helper without one: it ends and says nothing.
 		_ = json.NewEncoder(planIn).Encode(confine.Plan{Path: c.path, Argv: c.argv, ReadOnly: c.confine.readOnly, Host: c.confine.host()})
 		planIn.Close()
-		b, _ := io.ReadAll(io.LimitReader(saysOut, 64<<10)) // what could be read counts
+		b, _ := io.ReadAll(says) // what could be read counts
 		saysOut.Close()
 		said <- b
 	}()
@@ -112,4 +129,27 @@ func climb(c command, cmd *exec.Cmd, r rung) (*exec.Cmd, func() *confine.Report,
 		}
 		return &rep
 	}, nil
+}
+
+// cloning bounds how long the launcher may take to say whether there is a helper.
+const cloning = 10 * time.Second
+
+// cloned waits for the launcher's word. The error is the kernel's, so that the
+// next rung can be tried.
+func cloned(says *bufio.Reader, pipe *os.File) error {
+	if err := pipe.SetReadDeadline(time.Now().Add(cloning)); err != nil {
+		return fmt.Errorf("wait for launcher: %w", err)
+	}
+	line, err := says.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("wait for launcher: %w", err)
+	}
+	var r confine.Report
+	if err := json.Unmarshal(line, &r); err != nil {
+		return fmt.Errorf("wait for launcher: %w", err)
+	}
+	if !r.Cloned {
+		return fmt.Errorf("start helper: %w", syscall.Errno(r.Refused))
+	}
+	return pipe.SetReadDeadline(time.Time{})
 }

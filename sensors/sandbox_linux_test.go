@@ -3,6 +3,7 @@ package sensors
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain lets a test start this binary as a daemon that is killed.
@@ -30,7 +33,55 @@ func measureFor(dir string) {
 	}
 	t := new(testing.T)
 	sensor := parse(t, dir, string(s))[0]
-	NewRunner(RunnerOptions{Confine: true}).Run(context.Background(), []Request{{Sensor: sensor, Root: dir}})
+	if os.Getenv("GETTIER_TEST_HIDDEN") != "" {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			panic(err)
+		}
+	}
+	rd := NewRunner(RunnerOptions{Confine: true}).Run(context.Background(), []Request{{Sensor: sensor, Root: dir}})[0]
+	fmt.Println(rd.Invocation.Sandbox, rd.Reason, rd.Detail)
+}
+
+// An ordinary user's daemon that hides its memory has the same sandbox as one
+// that does not. Root would hide the difference: it may write every uid_map.
+func TestSandboxOfAHiddenDaemon(t *testing.T) {
+	dir, err := os.MkdirTemp("", "hidden-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "sensors.test"), program, 0o755),
+		os.WriteFile(filepath.Join(dir, "argv"), []byte("- id: probe\n  command: [\"true\"]\n  effects: none\n  timeout: 60\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	measure := func(hidden string) string {
+		cmd := exec.Command(filepath.Join(dir, "sensors.test"), "-test.run=^$")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GETTIER_TEST_MEASURE="+dir, "GETTIER_TEST_HIDDEN="+hidden)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	open := measure("")
+	if !strings.Contains(open, layerPID) {
+		t.Skipf("this kernel gives an ordinary user %q", open)
+	}
+	if hidden := measure("1"); hidden != open {
+		t.Errorf("hidden %q, else %q", hidden, open)
+	}
 }
 
 // confined runs a script in the sandbox.

@@ -1,7 +1,8 @@
 // Package confine is the process between gettierd and a sensor: a program that
 // links it can start itself under the name Name, and is then nothing but a
-// helper that gives up rights, starts the sensor and ends as it does. Which
-// rights, and what follows from the outcome, is decided in package sensors.
+// helper that gives up rights, starts the sensor and ends as it does. Under
+// LauncherName it starts that helper in a user namespace, which gettierd itself
+// cannot. Which rights, and what follows from the outcome, is decided in package sensors.
 //
 // The helper begins while the packages of the program are initialised, and most
 // of them never are: their tables and patterns cost more than a sensor does.
@@ -42,8 +43,11 @@ var Appendable = [...]string{"/var/log", "/run"}
 
 // Report is what the helper tells, one JSON object a line: the layers it put in
 // force, or why the program did not start, and at the end the signal that ended
-// it.
+// it. Before it, the launcher says whether there is a helper: cloned, or with
+// which error number the kernel refused.
 type Report struct {
+	Cloned  bool     `json:"cloned,omitempty"`
+	Refused int      `json:"refused,omitempty"`
 	Started bool     `json:"started,omitempty"`
 	Layers  []string `json:"layers,omitempty"`
 	Errno   int      `json:"errno,omitempty"`

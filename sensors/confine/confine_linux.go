@@ -41,6 +41,9 @@ func init() {
 	if len(os.Args) == 1 && os.Args[0] == Name {
 		os.Exit(confine(os.NewFile(PlanFD, "plan"), os.NewFile(ReportFD, "report")))
 	}
+	if len(os.Args) == 2 && os.Args[0] == LauncherName {
+		os.Exit(launch(os.Args[1]))
+	}
 }
 
 // confine applies the layers to its own thread, starts the program from it, and
