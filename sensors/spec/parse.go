@@ -147,7 +147,7 @@ var (
 )
 
 var sensorKeys = []string{
-	"id", "description", "command", "cwd", "env", "env_from", "params", "extract", "effects", "ambient", "expect", "redact",
+	"id", "description", "command", "probe", "cwd", "env", "env_from", "params", "extract", "effects", "ambient", "expect", "redact",
 	"redact_allow", "ttl", "timeout", "max_output_bytes", "exit_ok", "network", "runs_as", "sensitivity", "source",
 	"deterministic", "verifies", "judge",
 }
@@ -174,10 +174,13 @@ func (r *reader) sensor(n ast.Node) *Sensor {
 		r.fault(s.Pos, "a sensor without an id", "add id: some.name")
 		name = "this sensor"
 	}
-	if _, ok := have["command"]; !ok {
+	_, probed := have["probe"]
+	if _, ok := have["command"]; !ok && !probed {
 		r.fault(s.Pos, name+" has no command", "")
 	}
-	if _, ok := have["effects"]; !ok {
+	if _, ok := have["effects"]; !ok && probed {
+		s.Effects = None
+	} else if !ok {
 		r.warn(s.Pos, name+" declares no effects and counts as mutates", "add effects: none when it only reads")
 	}
 	if _, ok := have["network"]; !ok && s.Effects == Mutates {
@@ -212,6 +215,8 @@ func (r *reader) sensorKey(s *Sensor, e entry) {
 		s.Description, _ = r.str(e.val, "description")
 	case "command":
 		s.Argv = r.command(e.val)
+	case "probe":
+		s.Probe = r.probe(e.val)
 	case "cwd":
 		if v, ok := r.str(e.val, "cwd"); ok {
 			if s.Cwd = v; v != "project" && v != "worktree" && v != "config" && !strings.HasPrefix(v, "/") {
@@ -388,6 +393,9 @@ func (r *reader) sensorWhole(s *Sensor, have map[string]entry) {
 	}
 	if e, ok := have["expect"]; ok && !s.Ambient {
 		r.fault(e.pos, "expect: is for ambient sensors", "add ambient: true")
+	}
+	if _, ok := have["probe"]; ok {
+		r.probeWhole(s, have)
 	}
 	if s.EnvFrom == "agent" {
 		if len(s.Env) == 0 {

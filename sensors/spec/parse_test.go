@@ -307,7 +307,7 @@ func FuzzParse(f *testing.F) {
 			if back, err := SensorOf(b); err != nil || back.Hash != s.Hash {
 				t.Fatalf("%s does not come back: %v", b, err)
 			}
-			if s.ID == "" || len(s.Argv) == 0 || s.Ambient && s.Effects != None {
+			if s.ID == "" || len(s.Argv) == 0 && s.Probe == "" || s.Ambient && s.Effects != None {
 				t.Fatalf("accepted: %+v", s)
 			}
 		}

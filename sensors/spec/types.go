@@ -61,6 +61,7 @@ type Sensor struct {
 	ID             string        `json:"id"`
 	Description    string        `json:"description,omitempty"`
 	Argv           []Word        `json:"argv"`
+	Probe          string        `json:"probe,omitempty"` // a built-in sensor in place of Argv
 	Cwd            string        `json:"cwd,omitempty"` // "" (project, else the file's directory) | project | worktree | config | absolute path
 	Env            []string      `json:"env,omitempty"`
 	EnvFrom        string        `json:"env_from,omitempty"` // "" (daemon) | agent
@@ -177,11 +178,14 @@ type Example struct {
 
 // Premise is what an action takes for granted. Effect is the least effect of an
 // action that it applies to ("" = any): read_only, mutate, opaque, destroy or
-// catastrophe.
+// catastrophe. Program is a base name, or @edit for a tool that writes a file.
+// Args are alternatives, Except what must not stand there; a value of Params may
+// be taken from the action, like {{opt:--context}}: sensors/verdict reads both.
 type Premise struct {
 	ID        string            `json:"id"`
 	Program   string            `json:"program"`
 	Args      []string          `json:"args,omitempty"`
+	Except    []string          `json:"except,omitempty"`
 	Effect    string            `json:"effect,omitempty"`
 	Claim     string            `json:"claim"`
 	Sensor    string            `json:"sensor"`

@@ -459,7 +459,7 @@ func (r *reader) premiseSensor(p *Premise, reg *Registry, have map[string]entry)
 }
 
 func (r *reader) onAction(n ast.Node, p *Premise) {
-	es, ok := r.mapping(n, "on_action", "program", "args", "effect")
+	es, ok := r.mapping(n, "on_action", "program", "args", "except", "effect")
 	if !ok {
 		return
 	}
@@ -469,6 +469,8 @@ func (r *reader) onAction(n ast.Node, p *Premise) {
 			p.Program, _ = r.str(e.val, "program")
 		case "args":
 			p.Args = r.texts(e.val, "args", maxList)
+		case "except":
+			p.Except = r.texts(e.val, "except", maxList)
 		case "effect":
 			s, ok := r.str(e.val, "effect")
 			if !ok {
