@@ -19,7 +19,7 @@ const module = "gettier.dev/gettierd"
 // of a lower tier only. A new package takes its place here first.
 var tiers = map[string]int{
 	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "config/watch": 0,
-	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 14, "tui/story": 3, "tui/words": 2,
+	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 15, "tui/story": 3, "tui/words": 2,
 	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
 	"sensors/verdict": 3, "ledger": 3, "tui": 4, "tui/rows": 2, "tui/theme": 2,
 	"sensors":      4,
@@ -28,11 +28,12 @@ var tiers = map[string]int{
 	"daemon/hold":         7,
 	"daemon/turn":         8,
 	"daemon/proxy/openai": 9, "daemon/proxy/anthropic": 9, "daemon/proxy/responses": 9, "ipc/ipcserver": 9, "daemon/mcp": 9, "ipc/ipctest": 10,
-	"daemon/proxy":    10,
-	"daemon":          11,
-	"daemon/gettierd": 12,
+	"daemon/proxy/dialect": 10, "daemon/classify": 11,
+	"daemon/proxy":    11,
+	"daemon":          12,
+	"daemon/gettierd": 13,
 	"scenarios":       3, "scenarios/fixture": 3, "scenarios/model": 4, "scenarios/harness": 5,
-	"tui/gettier": 13,
+	"tui/gettier": 14,
 }
 
 // rule forbids imports, with the reason that a failure prints.

@@ -22,6 +22,7 @@ import (
 	"gettier.dev/gettierd/daemon/gate"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/peer"
+	"gettier.dev/gettierd/daemon/proxy/dialect"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"
@@ -130,7 +131,7 @@ func BenchmarkPassThrough(b *testing.B) {
 
 // TestPassThroughAllocations guards the worst regression by a count, never by time.
 func TestPassThroughAllocations(t *testing.T) {
-	a := gatedFormat(http.MethodPost, "/v1/chat/completions")
+	a := dialect.Gated(http.MethodPost, "/v1/chat/completions")
 	body := chat(1, 96<<10)
 	got := testing.AllocsPerRun(100, func() {
 		stripped, err := a.Strip(body)

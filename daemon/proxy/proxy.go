@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,9 +26,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/daemon/peer"
-	"gettier.dev/gettierd/daemon/proxy/anthropic"
-	"gettier.dev/gettierd/daemon/proxy/openai"
-	"gettier.dev/gettierd/daemon/proxy/responses"
+	"gettier.dev/gettierd/daemon/proxy/dialect"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
@@ -204,85 +201,17 @@ func (s *Server) peer(r *http.Request) (peer.Process, error) {
 	return now, nil
 }
 
-// target is where a request goes.
-type target struct {
-	path     string // without our prefixes
-	project  string // named by path or header
-	upstream string // named by path
-}
-
-// split takes /p/<project> and /<upstream> prefixes off a path.
-func split(path string, header string, ups map[string]Upstream) target {
-	t := target{path: path, project: header}
-	for {
-		rest, ok := strings.CutPrefix(t.path, "/")
-		if !ok {
-			return t
-		}
-		first, tail, more := strings.Cut(rest, "/")
-		if first == "p" && more {
-			name, after, _ := strings.Cut(tail, "/")
-			t.project, t.path = name, "/"+after
-			continue
-		}
-		if _, known := ups[first]; known && more && t.upstream == "" && first != "v1" {
-			t.upstream, t.path = first, "/"+tail
-			continue
-		}
-		return t
-	}
-}
-
-// gatedFormat says which adapter reads a path, nil for all others. An upstream
-// may merge slashes, resolve dots, ignore case, or keep its API below a path of
-// its own, so the path is read as generously as any of them would, while it goes
-// on as it is.
-func gatedFormat(method, path string) wire.Adapter {
-	if method != http.MethodPost {
-		return nil
-	}
-	parts := segments(path)
-	ends := func(tail ...string) bool {
-		return len(parts) >= len(tail) && slices.Equal(parts[len(parts)-len(tail):], tail)
-	}
-	switch {
-	case ends("chat", "completions"):
-		return openaiapi.Adapter{}
-	case ends("v1", "messages"), len(parts) == 1 && parts[0] == "messages":
-		return anthropicapi.Adapter{}
-	case ends("responses"):
-		return responsesapi.Adapter{}
-	}
-	return nil
-}
-
-// segments are the parts of a path as the most lenient server sees them: dots
-// resolved; empty ones, matrix parameters and case gone.
-func segments(path string) []string {
-	var out []string
-	for s := range strings.SplitSeq(strings.ReplaceAll(path, `\`, "/"), "/") {
-		s, _, _ = strings.Cut(s, ";")
-		switch s = strings.ToLower(strings.TrimSpace(s)); s {
-		case "", ".":
-		case "..":
-			out = out[:max(len(out)-1, 0)]
-		default:
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Process) {
 	set := s.Settings()
-	t := split(r.URL.Path, r.Header.Get("X-Gettier-Project"), set.Upstreams)
-	escaped := split(r.URL.EscapedPath(), "", set.Upstreams).path // goes on as the client spelled it
-	adapter := gatedFormat(r.Method, t.path)
-	format := formatOf(t.path)
+	configured := func(name string) bool { _, ok := set.Upstreams[name]; return ok }
+	t := dialect.Split(r.URL.Path, r.Header.Get("X-Gettier-Project"), configured)
+	escaped := dialect.Split(r.URL.EscapedPath(), "", configured).Path // goes on as the client spelled it
+	adapter := dialect.Gated(r.Method, t.Path)
+	format := dialect.Format(t.Path)
 	if adapter != nil {
 		format = adapter.Format()
 	}
-	name := t.upstream
+	name := t.Upstream
 	switch {
 	case name != "":
 	case r.Header.Get("Chatgpt-Account-Id") != "":
@@ -292,7 +221,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	}
 	up, ok := set.Upstreams[name]
 	if !ok {
-		s.errorIn(w, adapter, http.StatusNotFound, "no_upstream", fmt.Sprintf("no upstream is configured for %s (upstreams and default_upstream in gettierd.yaml, or --upstream)", t.path))
+		s.errorIn(w, adapter, http.StatusNotFound, "no_upstream", fmt.Sprintf("no upstream is configured for %s (upstreams and default_upstream in gettierd.yaml, or --upstream)", t.Path))
 		return
 	}
 	body, err := s.read(w, r, set, adapter != nil)
@@ -302,7 +231,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	}
 	defer s.inflight.release(int64(len(body)))
 	leader := s.Remember(proc)
-	call := &upstreamCall{s: s, up: up, path: t.path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
+	call := &upstreamCall{s: s, up: up, path: t.Path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
 		s.passThrough(w, r, call, body)
@@ -319,8 +248,8 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		return
 	}
 	cred := credential(r.Header)
-	sc := s.scope(set.Projects, t.project, proc)
-	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.path, s.Turns.Prior(proc.PID, cred, sc))
+	sc := s.scope(set.Projects, t.Project, proc)
+	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.Path, s.Turns.Prior(proc.PID, cred, sc))
 	agent, source := attribution(r.Header, rt)
 	q := &turn.Request{
 		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
@@ -352,17 +281,6 @@ func principal(p, leader peer.Process, agent string) lemma.Principal {
 		out.Command = &lemma.Asker{PID: leader.PID, Start: leader.Start}
 	}
 	return out
-}
-
-// formatOf guesses whose API a path that is not gated belongs to.
-func formatOf(path string) wire.Format {
-	if strings.Contains(path, "/messages") {
-		return wire.Messages
-	}
-	if strings.Contains(path, "/responses") {
-		return wire.Responses
-	}
-	return wire.Chat
 }
 
 // credential is the SHA-256 of what the client authenticates with: enough to
