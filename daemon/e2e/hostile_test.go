@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -393,6 +394,12 @@ func TestE2EOrdinaryUser(t *testing.T) {
 	}
 	if out := h.must("turns"); strings.Count(out, "caught") != 2 {
 		t.Errorf("turns: %s", out)
+	}
+	h.closed(a.p)
+	try := exec.Command("unshare", "-U", "true")
+	try.SysProcAttr = h.own()
+	if out := h.must("events", "--since", "0", "--kinds", "sensor.invoked", "--count", "1"); try.Run() == nil && !strings.Contains(out, `"pid,`) {
+		t.Errorf("no sensor ran in a pid namespace: %s", out)
 	}
 	// Root is another user here as well.
 	root := h.agent(h.project)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -186,4 +187,22 @@ func cores(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// closed checks that a process of the daemon's own user cannot look into its
+// memory or environment. The control is another process of that user.
+func (h *house) closed(control *process) {
+	h.t.Helper()
+	look := func(pid int) error {
+		// Opening is what the kernel asks about.
+		cmd := exec.Command("sh", "-c", fmt.Sprintf("exec 3</proc/%d/mem 4</proc/%d/environ", pid, pid))
+		cmd.SysProcAttr = h.own()
+		return cmd.Run()
+	}
+	if err := look(control.cmd.Process.Pid); err != nil {
+		h.t.Errorf("no process can be looked into, which shows nothing: %v", err)
+	}
+	if look(h.d.cmd.Process.Pid) == nil {
+		h.t.Error("another process of the same user looks into the daemon")
+	}
 }
