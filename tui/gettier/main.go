@@ -6,13 +6,26 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
 func main() {
+	restore, err := refuseCores()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gettier:", err)
+		os.Exit(exitInternal)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	a := newApp(os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	a.exec = func(path string, argv, env []string) error {
+		if err := restore(); err != nil {
+			return err
+		}
+		return syscall.Exec(path, argv, env)
+	}
+	os.Exit(a.run(ctx, os.Args[1:]))
 }

@@ -65,10 +65,8 @@ func usage(format string, a ...any) error {
 	return &exit{code: exitUsage, err: fmt.Errorf(format, a...)}
 }
 
-// run is the whole program.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	a := &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec, lookAt: lookInChild}
-	return a.run(ctx, args)
+func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
+	return &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec, lookAt: lookInChild}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
