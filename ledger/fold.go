@@ -127,6 +127,8 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return f.holdOpened(b.Hold)
 	case lemma.HoldAnsweredBody:
 		return f.holdAnswered(e, b)
+	case lemma.ActionDecided:
+		return f.approvalUsed(e, b)
 	case lemma.HoldExpiredBody:
 		return f.holdEnds(b.Hold, lemma.HoldExpired)
 	case lemma.HoldCancelledBody:

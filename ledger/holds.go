@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"gettier.dev/gettierd/ledger/chain"
@@ -56,7 +57,9 @@ func (f *fold) holdAnswered(e chain.Entry, b lemma.HoldAnsweredBody) error {
 			a.Conversation = h.Conversation
 		}
 		h.Items[at].Answer = &a
-		if a.Scope != lemma.ScopeTask && a.Scope != lemma.ScopeProject || a.ClaimID != h.Items[at].ClaimID {
+		// What is given once to an action waits for the next time it comes.
+		once := a.Scope == lemma.ScopeOnce && h.Items[at].Action != nil
+		if a.Scope != lemma.ScopeTask && a.Scope != lemma.ScopeProject && !once || a.ClaimID != h.Items[at].ClaimID {
 			continue // an answer binds the claim that was asked, and nothing else
 		}
 		key := part(part(nil, h.Scope), a.ClaimID)
@@ -67,6 +70,52 @@ func (f *fold) holdAnswered(e chain.Entry, b lemma.HoldAnsweredBody) error {
 	}
 	return f.putHold(&old, h)
 }
+
+// usedKey stands for an approval that was given once and has let its action out.
+// No scope begins with its first part, so it is no answer's key.
+func usedKey(hold, item string) []byte { return part(part(nil, "used"), hold+"/"+item) }
+
+// approvalUsed notes what an action left by.
+func (f *fold) approvalUsed(e chain.Entry, b lemma.ActionDecided) error {
+	hold, item, ok := strings.Cut(b.Approval, "/")
+	if !ok || b.State != "ALLOW" {
+		return nil
+	}
+	return f.s.put(bAnswers, usedKey(hold, item), u64(e.Seq))
+}
+
+// Approvals lists what persons said to actions filed under an id, newest first
+// and at most maxApprovals: for the task in this conversation, or once and not
+// used yet. Whether one covers an action is not ruled here.
+func (l *Ledger) Approvals(scope, conversation, claimID string, now time.Time) (found []lemma.Answer) {
+	prefix := answersEnd(scope, claimID)
+	_ = l.view(func(tx *bbolt.Tx) error {
+		b := tx.Bucket(bucketNames[bAnswers])
+		c := b.Cursor()
+		for k, raw := lastWith(c, prefix); k != nil && len(found) < maxApprovals; k, raw = prevWith(c, prefix) {
+			var a lemma.Answer
+			if len(k) != len(prefix)+12 || json.Unmarshal(raw, &a) != nil || a.Answer != lemma.AnswerApprove && a.Answer != lemma.AnswerDeny {
+				continue
+			}
+			if a.Conversation == "" || a.Conversation != conversation || a.Scope != lemma.ScopeTask && a.Scope != lemma.ScopeOnce {
+				continue
+			}
+			if a.Scope == lemma.ScopeOnce && b.Get(usedKey(a.Hold, a.Item)) != nil {
+				continue
+			}
+			end, err := time.Parse(time.RFC3339Nano, a.ExpiresAt)
+			if err != nil || !now.Before(end) {
+				continue
+			}
+			found = append(found, a)
+		}
+		return nil
+	})
+	return found
+}
+
+// maxApprovals bounds what is looked through for one action.
+const maxApprovals = 64
 
 // answersEnd is the key under which stands the entry that ended all confirmations
 // and corrections of a claim before it. It is the prefix of their own keys.

@@ -86,22 +86,45 @@ func answerOf(word, rest string) (ItemAnswer, bool) {
 // Opening begins every question.
 const Opening = "gettier needs "
 
+// maxShown is how much of an action's text a question shows, in bytes.
+const maxShown = 400
+
+// Clip shortens an action's text for a message; the whole stands in the hold.
+func Clip(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxShown], "") + "…"
+}
+
 // Question is the text that asks for an answer in the chat. It depends on the
 // hold alone, so that the very same bytes can be looked for in front of a reply.
 func Question(h lemma.Hold, line func(string) string) string {
 	var b strings.Builder
 	id := short(h.ID)
 	b.WriteString(Opening)
-	if len(h.Items) == 1 {
+	if len(h.Items) == 1 && h.Items[0].Action != nil {
+		b.WriteString("an approval")
+	} else if len(h.Items) == 1 {
 		b.WriteString("one answer")
 	} else {
 		b.WriteString("answers")
 	}
 	b.WriteString(" before this goes on (hold " + id + ").\n")
+	acts := false
 	for _, it := range h.Items {
 		num := ""
 		if len(h.Items) > 1 {
 			num = it.ID + " "
+		}
+		if a := it.Action; a != nil {
+			acts = true
+			b.WriteString("  " + num + "Wants:    " + line(Clip(a.Text)) + "\n")
+			if a.Cwd != "" {
+				b.WriteString("  " + num + "In:       " + line(a.Cwd) + "\n")
+			}
+			b.WriteString("  " + num + "Because:  " + line(a.Effect+": "+it.Reason) + "\n")
+			continue
 		}
 		b.WriteString("  " + num + "Assumed:  " + line(it.Claim) + "\n")
 		for _, t := range it.Tried {
@@ -112,6 +135,9 @@ func Question(h lemma.Hold, line func(string) string) string {
 		}
 	}
 	switch {
+	case acts:
+		b.WriteString("Actions are approved in a terminal only:  gettier answer " + id)
+		return b.String()
 	case h.Class.Rank() >= lemma.Destructive.Rank():
 		b.WriteString("What destroys is answered in a terminal only:  gettier answer " + id)
 		return b.String()

@@ -27,6 +27,8 @@ const (
 	TaskTTL = 24 * time.Hour
 	// ProjectTTL is how long an answer with scope project lasts.
 	ProjectTTL = 24 * time.Hour
+	// noted is the state of actions that are approved with a note.
+	noted = "ESCALATE"
 	// MaxText bounds what a person writes, in bytes.
 	MaxText = 2000
 )
@@ -134,11 +136,19 @@ func (b *Book) Open(ctx context.Context, h lemma.Hold, before ...ledger.Draft) (
 // covers reports whether o asks every claim of h.
 func covers(o, h lemma.Hold) bool {
 	for _, it := range h.Items {
-		if !slices.ContainsFunc(o.Items, func(x lemma.HoldItem) bool { return x.ClaimID == it.ClaimID }) {
+		if !slices.ContainsFunc(o.Items, func(x lemma.HoldItem) bool { return x.ClaimID == it.ClaimID && hashOf(x) == hashOf(it) }) {
 			return false
 		}
 	}
 	return len(h.Items) > 0
+}
+
+// hashOf is the very action of an item, "" of a claim.
+func hashOf(it lemma.HoldItem) string {
+	if it.Action == nil {
+		return ""
+	}
+	return it.Action.Hash
 }
 
 // open lists all open holds.
@@ -271,8 +281,26 @@ func (b *Book) complete(h lemma.Hold, items []ItemAnswer, by lemma.Answerer) ([]
 		}
 		seen[it.Item] = true
 		text := strings.TrimSpace(it.Text)
+		act := h.Items[i].Action
 		switch it.Answer {
-		case lemma.AnswerConfirm:
+		case lemma.AnswerApprove, lemma.AnswerDeny:
+			switch {
+			case act == nil:
+				return nil, fmt.Errorf("%w: item %s is a claim: confirm, correct or waive", ErrIncomplete, it.Item)
+			case it.Answer == lemma.AnswerApprove && act.State == noted && text == "":
+				return nil, fmt.Errorf("%w: what cannot be read to its end is approved with a note that says why", ErrIncomplete)
+			case it.Scope == lemma.ScopeProject:
+				return nil, fmt.Errorf("%w: an action is approved or denied for its task or once, not for the project", ErrIncomplete)
+			case by.Via == "chat":
+				return nil, fmt.Errorf("%w: actions are approved in a terminal only", ErrIncomplete)
+			}
+		case lemma.AnswerConfirm, lemma.AnswerCorrect, lemma.AnswerWaive:
+			if act != nil {
+				return nil, fmt.Errorf("%w: item %s is an action: approve or deny", ErrIncomplete, it.Item)
+			}
+		}
+		switch it.Answer {
+		case lemma.AnswerApprove, lemma.AnswerDeny, lemma.AnswerConfirm:
 		case lemma.AnswerCorrect:
 			if text == "" {
 				return nil, fmt.Errorf("%w: a correction says what is true", ErrIncomplete)
@@ -282,7 +310,7 @@ func (b *Book) complete(h lemma.Hold, items []ItemAnswer, by lemma.Answerer) ([]
 				return nil, fmt.Errorf("%w: a waiver says why", ErrIncomplete)
 			}
 		default:
-			return nil, fmt.Errorf("%w: %q is no answer to a claim: confirm, correct or waive", ErrIncomplete, it.Answer)
+			return nil, fmt.Errorf("%w: %q is no answer: confirm, correct or waive a claim, approve or deny an action", ErrIncomplete, it.Answer)
 		}
 		if len(text) > MaxText || !utf8.ValidString(text) {
 			return nil, fmt.Errorf("%w: the text of item %s is longer than %d bytes, or not UTF-8", ErrIncomplete, it.Item, MaxText)
@@ -321,6 +349,9 @@ func (b *Book) along(o, h lemma.Hold, answers []lemma.Answer) []lemma.Answer {
 	}
 	var out []lemma.Answer
 	for _, it := range o.Items {
+		if it.Action != nil {
+			return nil // what lets an action out was said of that very hold
+		}
 		i := slices.IndexFunc(answers, func(a lemma.Answer) bool { return a.ClaimID == it.ClaimID && a.Scope != lemma.ScopeOnce })
 		if i < 0 {
 			return nil

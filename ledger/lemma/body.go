@@ -344,8 +344,10 @@ type TurnGrounded struct {
 	Anchor    string `json:"anchor"`
 }
 
-// ActionDecided is the ruling on one tool call. ActionHash is the SHA-256 of
-// tool name, NUL and the arguments' raw bytes.
+// ActionDecided is the ruling on one tool call, durable before the call leaves.
+// ActionHash is the SHA-256 of tool name, NUL and the arguments' raw bytes.
+// State is what happened to the call, Ruled what the action gate said of it,
+// which a phase below full does not carry out in whole.
 type ActionDecided struct {
 	Contract   string   `json:"contract"`
 	ActionHash string   `json:"action_hash"`
@@ -356,6 +358,16 @@ type ActionDecided struct {
 	Risk       int      `json:"risk"`
 	Findings   []string `json:"findings"`
 	Premises   []string `json:"premises"`
+	// Since contract 0.9 with the action gate; absent in older entries.
+	Ruled       string   `json:"ruled,omitempty"`
+	Enforce     string   `json:"enforce,omitempty"` // shadow | hard_deny | full
+	DecisionID  string   `json:"decision_id,omitempty"`
+	ContextHash string   `json:"context_hash,omitempty"`
+	Policy      string   `json:"policy,omitempty"` // the rules' fingerprint or name
+	Cwd         string   `json:"cwd,omitempty"`
+	Signals     []string `json:"signals,omitempty"` // stage, tag, score and state of each
+	// Approval is the hold and item (h_…/1) of the person's word that let it out.
+	Approval string `json:"approval,omitempty"`
 }
 
 // TurnClosed ends a turn. Status is the HTTP status sent, 0 when none was.

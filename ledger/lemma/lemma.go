@@ -278,7 +278,7 @@ type Answerer struct {
 	Chain []string `json:"chain,omitempty"`
 }
 
-// HoldItem is one undecided claim of a hold.
+// HoldItem is one undecided claim of a hold, or one call that waits.
 type HoldItem struct {
 	ID              string   `json:"id"`
 	ClaimID         string   `json:"claim_id"`
@@ -290,7 +290,33 @@ type HoldItem struct {
 	Invocation      string   `json:"invocation,omitempty"`
 	Tried           []string `json:"tried"`
 	EvidenceExcerpt string   `json:"evidence_excerpt,omitempty"`
-	Answer          *Answer  `json:"answer,omitempty"`
+	// Action is the call that waits for approve or deny; the item is no claim then.
+	Action *HeldAction `json:"action,omitempty"`
+	Answer *Answer     `json:"answer,omitempty"`
+}
+
+// HeldAction is a tool call as the action gate resolved it. Its texts are
+// redacted and bounded, its hashes are of what came.
+type HeldAction struct {
+	// Hash is the SHA-256 of the canonical action, hex: what an approval binds
+	// from effect destroy up, or when it is given once.
+	Hash string `json:"hash"`
+	Tool string `json:"tool"`
+	Text string `json:"text"`          // the command, or the arguments
+	Cut  int    `json:"cut,omitempty"` // bytes of them that are not shown
+	// Argv are the programs that it runs, wrappers and quotes resolved.
+	Argv       [][]string `json:"argv,omitempty"`
+	Cwd        string     `json:"cwd,omitempty"`
+	Effect     string     `json:"effect"`
+	State      string     `json:"state"` // REQUIRE_CONFIRM | ESCALATE: to approve that needs a note
+	Findings   []string   `json:"findings"`
+	DecisionID string     `json:"decision_id"`
+	Policy     string     `json:"policy"`
+	// Prefix and Targets say in words what an approval for the task covers beside
+	// this very call: the same programs with the same options, in the same
+	// directory, on no other targets. Empty where it covers nothing else.
+	Prefix  []string `json:"prefix,omitempty"`
+	Targets []string `json:"targets,omitempty"`
 }
 
 // Asker is the process that was asked in its chat: only its own next message
