@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +73,7 @@ func (f *fold) factWritten(v lemma.Fact) error {
 	identity := factKey(v.Scope, v.Subject, v.Key)
 	if v.Status == lemma.StatusActive {
 		if id := string(f.s.get(bFactsByKey, identity)); id != "" && id != v.ID {
-			if old, ok := getJSON[lemma.Fact](f.s, bFacts, []byte(id)); ok && (old.Status == lemma.StatusActive || old.Status == lemma.StatusStale) {
+			if old, ok := f.factNow(id, identity); ok && (old.Status == lemma.StatusActive || old.Status == lemma.StatusStale) {
 				next := old
 				next.SupersededBy = &v.ID
 				if old.Status == lemma.StatusActive {
@@ -81,6 +83,9 @@ func (f *fold) factWritten(v lemma.Fact) error {
 					}
 				}
 				if err := f.putFact(&old, next); err != nil {
+					return err
+				}
+				if err := f.s.del(bDeltas, []byte(old.ID)); err != nil {
 					return err
 				}
 			}
@@ -93,6 +98,13 @@ func (f *fold) factWritten(v lemma.Fact) error {
 		return f.putFact(&old, v)
 	}
 	return f.putFact(nil, v)
+}
+
+// factNow returns the fact of this id while it still is one of this identity: an
+// entry may have written the id again for something else.
+func (f *fold) factNow(id string, identity []byte) (lemma.Fact, bool) {
+	v, ok := getJSON[lemma.Fact](f.s, bFacts, []byte(id))
+	return v, ok && bytes.Equal(factKey(v.Scope, v.Subject, v.Key), identity)
 }
 
 // expiredAt compares two times as the chain spells them; unreadable ones do not expire.
@@ -115,7 +127,52 @@ func (f *fold) factEnds(id string, status lemma.FactStatus, by string) error {
 	if by != "" && by != id {
 		next.SupersededBy = &by
 	}
-	return f.putFact(&old, next)
+	if err := f.putFact(&old, next); err != nil {
+		return err
+	}
+	// What replaced it is no longer news once it is gone itself.
+	return f.s.del(bDeltas, []byte(id))
+}
+
+// factContradicted ends a fact by another. A fact has one successor and one
+// change to tell: whoever comes later, or after a person withdrew it, changes
+// nothing.
+func (f *fold) factContradicted(b lemma.FactContradicted) error {
+	old, ok := getJSON[lemma.Fact](f.s, bFacts, []byte(b.Fact))
+	if !ok || old.Status == lemma.StatusInvalidated || (old.SupersededBy != nil && *old.SupersededBy != b.By) {
+		return nil
+	}
+	if err := f.factEnds(b.Fact, lemma.StatusContradicted, b.By); err != nil || b.Delta == "" || b.By == b.Fact {
+		return err
+	}
+	by, ok := getJSON[lemma.Fact](f.s, bFacts, []byte(b.By))
+	if !ok || by.Status != lemma.StatusActive {
+		return nil
+	}
+	waiting, _ := getJSON[[]toTell](f.s, bDeltas, []byte(b.By))
+	if len(waiting) >= deltasMax || slices.ContainsFunc(waiting, func(t toTell) bool { return t.Fact == b.Fact }) {
+		return nil
+	}
+	return putJSON(f.s, bDeltas, []byte(b.By), append(waiting, toTell{Fact: b.Fact, Text: b.Delta}))
+}
+
+// deltasMax bounds the changes that one fact brings.
+const deltasMax = 16
+
+// toTell is one change that no block has told.
+type toTell struct {
+	Fact string `json:"fact"` // that ended
+	Text string `json:"text"`
+}
+
+// deltasTold: a block has them, under the ids of the facts that brought them.
+func (f *fold) deltasTold(ids []string) error {
+	for _, id := range ids {
+		if err := f.s.del(bDeltas, []byte(id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // factWithdrawn ends a fact, and with a told one the answers that say the same:
@@ -195,9 +252,10 @@ func (l *Ledger) Fact(id string) (lemma.Fact, error) { return one[lemma.Fact](l,
 // the last sweep: the caller compares ExpiresAt with its own clock.
 func (l *Ledger) FactBy(scope, subject, key string) (v lemma.Fact, ok bool) {
 	_ = l.view(func(tx *bbolt.Tx) error {
-		s := newTxState(tx)
-		if id := s.get(bFactsByKey, factKey(scope, subject, key)); id != nil {
-			v, ok = getJSON[lemma.Fact](s, bFacts, id)
+		f := newFold(newTxState(tx))
+		identity := factKey(scope, subject, key)
+		if id := f.s.get(bFactsByKey, identity); id != nil {
+			v, ok = f.factNow(string(id), identity)
 		}
 		return nil
 	})
@@ -205,4 +263,42 @@ func (l *Ledger) FactBy(scope, subject, key string) (v lemma.Fact, ok bool) {
 		return lemma.Fact{}, false
 	}
 	return v, ok
+}
+
+// Delta is what a fact changed, as long as no block has told it: Fact is what
+// holds now, Old what it replaced, Text the change in words.
+type Delta struct {
+	Fact, Old lemma.Fact
+	Text      string
+}
+
+// Deltas lists the untold changes of these scopes whose facts are active at this
+// time, in the order of their ids.
+func (l *Ledger) Deltas(scopes []string, at time.Time) ([]Delta, error) {
+	var out []Delta
+	now := lemma.Time(at)
+	err := l.view(func(tx *bbolt.Tx) error {
+		s := newTxState(tx)
+		if s.bucket(bDeltas) == nil {
+			return nil // a file of an older fold, opened for reading
+		}
+		c := s.bucket(bDeltas).Cursor()
+		for id, raw := c.First(); id != nil && len(out) < MaxLimit; id, raw = c.Next() {
+			v, ok := getJSON[lemma.Fact](s, bFacts, id)
+			if !ok || v.Status != lemma.StatusActive || expiredAt(v, now) || !slices.Contains(scopes, v.Scope) {
+				continue
+			}
+			var waiting []toTell
+			if json.Unmarshal(raw, &waiting) != nil {
+				continue
+			}
+			for _, w := range waiting {
+				if old, ok := getJSON[lemma.Fact](s, bFacts, []byte(w.Fact)); ok {
+					out = append(out, Delta{Fact: v, Old: old, Text: w.Text})
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // foldVersion rises when the fold buckets of an older file must be rebuilt.
-// Version 2 ends the answers behind a withdrawn fact and has knowledge.
-const foldVersion = 2
+// Version 2 ends the answers behind a withdrawn fact and has knowledge; version 3
+// keeps the changes that no block has told yet, and gives a fact one successor.
+const foldVersion = 3
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
@@ -113,10 +114,12 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return err
 	}
 	switch b := value.(type) {
+	case lemma.TurnInjected:
+		return f.deltasTold(b.Deltas)
 	case lemma.FactWritten:
 		return f.factWritten(b.Fact)
 	case lemma.FactContradicted:
-		return f.factEnds(b.Fact, lemma.StatusContradicted, b.By)
+		return f.factContradicted(b)
 	case lemma.FactInvalidated:
 		return f.factWithdrawn(e, b.Fact)
 	case lemma.FactExpired:

@@ -39,6 +39,7 @@ const (
 	bBlobRefs
 	bState
 	bKnowledge
+	bDeltas
 	bucketCount
 )
 
@@ -48,7 +49,7 @@ var bucketNames = [bucketCount][]byte{
 	bHolds: []byte("holds"), bHoldsByState: []byte("holds_by_state"), bAnswers: []byte("answers"),
 	bTurns: []byte("turns"), bTurnsOpen: []byte("turns_open"), bTurnEntries: []byte("turn_entries"), bConversations: []byte("conversations"), bBlocks: []byte("blocks"),
 	bModels: []byte("models"), bBlobRefs: []byte("blob_refs"), bState: []byte("state"),
-	bKnowledge: []byte("knowledge"),
+	bKnowledge: []byte("knowledge"), bDeltas: []byte("deltas"),
 }
 
 // firstFold is the first bucket that a refold can rebuild from the chain. Files

@@ -114,6 +114,8 @@ type TurnInjected struct {
 	Anchor       string   `json:"anchor"`     // hash of all items up to the one that carries the block
 	Why          string   `json:"why"`        // facts | verification
 	Facts        []string `json:"facts"`
+	Deltas       []string `json:"deltas,omitempty"`    // facts of which it says what they replaced; no later block does
+	Knowledge    []string `json:"knowledge,omitempty"` // pieces of knowledge in it
 }
 
 // Usage counts tokens as the upstream reported them.
