@@ -57,7 +57,7 @@ var Kinds = []Kind{
 	KGateDecided, KTurnGrounded, KActionDecided, KTurnClosed, "floor.blocked", "judge.reviewed", "policy.published",
 	"policy.reverted", "policy.applied", "policy.rejected", "access.requested", "access.answered", KRegistryLoaded,
 	KRegistryRejected, KRegistryApproved, KConfigLoaded, KConfigPending, KConfigApproved, KStateLost, KScopeConflict,
-	KBreakerOpened, "key.created", "key.revoked", "key.rotated", KKnowledgeChanged, "entry.committed",
+	KBreakerOpened, KKeyCreated, KKeyRevoked, KKeyRotated, KKeySealed, KKnowledgeChanged, "entry.committed",
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
 	KSensorBackedOff, KGateSwitched, KBlobForgotten, "export.dead", KChainOpened, KChainRecovered,
