@@ -18,7 +18,8 @@ const module = "gettier.dev/gettierd"
 // tiers is the one direction in which imports go: a package may import packages
 // of a lower tier only. A new package takes its place here first.
 var tiers = map[string]int{
-	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "config/watch": 0,
+	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "ledger/powerloss": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "config/watch": 0,
+	"sensors/gitrepo": 1, "sensors/symbols": 1, "sensors/packs": 0, "sensors/probe": 2,
 	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 15, "tui/story": 3, "tui/words": 2,
 	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
 	"sensors/verdict": 3, "ledger": 3, "tui": 4, "tui/rows": 2, "tui/theme": 2,
@@ -80,6 +81,7 @@ var rules = []rule{
 	{"go-openai is used only where a model is called", except(all, "scenarios/harness", "scenarios/model", "daemon/floor/judge"), under("github.com/sashabaranov/go-openai"), false},
 	{"gettier never links the proxy itself, only the format readers under it", under("tui"), in(module + "/daemon/proxy"), true},
 	{"the clean-room verifier uses the standard library alone", in("ledger/verify"), domain, true},
+	{"cutting the power is for tests", in("daemon/gettierd", "tui/gettier"), in(module + "/ledger/powerloss"), true},
 	{"tests use the standard library and go-cmp", all, under("github.com/stretchr/testify"), false},
 }
 
