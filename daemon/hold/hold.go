@@ -86,6 +86,7 @@ func clock(ts string) string {
 type Store interface {
 	Append(ctx context.Context, drafts ...ledger.Draft) (ledger.Receipt, error)
 	Hold(id string) (lemma.Hold, error)
+	FactBy(scope, subject, key string) (lemma.Fact, bool)
 	Holds(state lemma.HoldState, limit int, cursor string) (ledger.Page[lemma.Hold], error)
 }
 
@@ -245,6 +246,7 @@ func (b *Book) Answer(ctx context.Context, id string, items []ItemAnswer, by lem
 			return h, err
 		}
 		drafts = append(drafts, ledger.Draft{Turn: h.Turn, Body: lemma.FactWritten{Contract: lemma.Contract, Fact: f}})
+		drafts = append(drafts, b.replaced(f)...)
 	}
 	open, err := b.open()
 	if err != nil {
@@ -412,7 +414,7 @@ func (b *Book) Tell(ctx context.Context, scope, claim string, by lemma.Answerer)
 		return lemma.Fact{}, fmt.Errorf("%w: a fact is one sentence of at most %d bytes", ErrIncomplete, MaxText)
 	}
 	claim = b.Redact(claim)
-	f, err := b.fact(scope, claim, verdict.TextID(nil, claim), "tell", by)
+	f, err := b.fact(scope, claim, verdict.TextID(nil, claim), RefTell, by)
 	if err != nil {
 		return f, err
 	}

@@ -18,7 +18,7 @@ func TestCorrectionStandsFirst(t *testing.T) {
 		v.found = append(v.found, finding{claim: fmt.Sprintf("claim %d %s", i, strings.Repeat("x", 280)), verdict: lemma.Confirmed, sensor: "s", key: "k", measured: "1"})
 	}
 	v.found = append(v.found, finding{claim: "the wrong one", verdict: lemma.Contradicted, sensor: "s", key: "limit", measured: "1m"})
-	b := verificationBlock(v, true, minVerification)
+	b := verificationBlock(v, nil, true, minVerification).text
 	if !strings.Contains(b, `"the wrong one"`) || !strings.Contains(b, "→ contradicted") || len(b) > minVerification || !strings.HasSuffix(b, wire.BlockClose) {
 		t.Errorf("%d bytes: %s", len(b), b)
 	}

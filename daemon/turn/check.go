@@ -96,6 +96,7 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 // decideOn asks the gate and carries out what it says.
 func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) (outcome, error) {
 	set := e.Settings()
+	var err error
 	if c.turnAnswer == "" && c.oc.calls != "" { // the same calls, asked for again after a person answered
 		if ans, ok := e.Store.Answers(scopeName(t.scope), t.conversation, turnClaim+c.oc.calls, e.Now()); ok && c.oc.takes(ans) {
 			c.turnAnswer = ans.Answer
@@ -131,22 +132,36 @@ func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) 
 		return outcome{ends: true, text: blockedText(c.found, d, lemma.Hold{}), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
 	}
 	o := outcome{}
-	block := ""
 	if len(d.Correct) > 0 || c.oc.at == "prompt" {
-		block = verificationBlock(c.verified, q.Upstream.Trusted(), max(set.InjectMaxBytes, minVerification))
+		o.again, err = e.tellFound(ctx, q, t, c, decided)
+		o.again = o.again && len(d.Correct) > 0
+	} else {
+		err = e.write(ctx, t, decided)
 	}
-	if block != "" {
-		o.again = len(d.Correct) > 0
-		if err := e.store(ctx, q, t, block, "verification", c.factIDs, decided, true); err != nil {
-			return outcome{}, err
-		}
-	} else if err := e.write(ctx, t, decided); err != nil {
+	if err != nil {
 		return outcome{}, err
 	}
 	if len(d.Note) > 0 {
-		o.text = noteText(c.found, d.Note)
+		o.text = noteText(c.found, d.Note, q.Upstream.Trusted())
 	}
 	return o, nil
+}
+
+// tellFound stores the block of a check beside its decision, and reports whether
+// there was anything to say.
+func (e *Engine) tellFound(ctx context.Context, q *Request, t *live, c *checked, decided lemma.Body) (bool, error) {
+	trusted := q.Upstream.Trusted()
+	e.telling.Lock()
+	defer e.telling.Unlock()
+	deltas, err := e.untold(t.scope.Name, trusted)
+	if err != nil {
+		return false, err
+	}
+	b := verificationBlock(c.verified, deltas, trusted, max(e.Settings().InjectMaxBytes, minVerification))
+	if b.text == "" {
+		return false, e.write(ctx, t, decided)
+	}
+	return true, e.store(ctx, q, t, b, decided, true)
 }
 
 // cover notes what this check stands for. Only one that came to its decision,
@@ -228,20 +243,20 @@ func noNil(s []string) []string {
 
 // store makes a block sticky: its exact bytes and the place where it stands are
 // durable before a request carries it.
-func (e *Engine) store(ctx context.Context, q *Request, t *live, text, why string, facts []string, before lemma.Body, ground bool) error {
+func (e *Engine) store(ctx context.Context, q *Request, t *live, b block, before lemma.Body, ground bool) error {
 	at := q.Route.AnchorItem
 	if at < 0 {
 		at = len(q.Wire.Items) - 1
 	}
 	anchor := route.Anchor(q.Wire, at)
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(b.text))
 	hash := hex.EncodeToString(sum[:])
 	var drafts []ledger.Draft
 	if before != nil {
 		drafts = append(drafts, ledger.Draft{Turn: t.id, Body: before})
 	}
-	drafts = append(drafts, ledger.Draft{Turn: t.id, Blobs: [][]byte{[]byte(text)}, Body: lemma.TurnInjected{
-		Contract: lemma.Contract, Conversation: t.conversation, BlockBlob: hash, Anchor: anchor, Why: why, Facts: noNil(facts),
+	drafts = append(drafts, ledger.Draft{Turn: t.id, Blobs: [][]byte{[]byte(b.text)}, Body: lemma.TurnInjected{
+		Contract: lemma.Contract, Conversation: t.conversation, BlockBlob: hash, Anchor: anchor, Why: b.why, Facts: noNil(b.facts), Deltas: b.deltas, Knowledge: b.knowledge,
 	}})
 	if ground {
 		drafts = append(drafts, ledger.Draft{Turn: t.id, Body: lemma.TurnGrounded{Contract: lemma.Contract, BlockBlob: hash, Anchor: anchor}})
@@ -262,40 +277,4 @@ func (e *Engine) store(ctx context.Context, q *Request, t *live, text, why strin
 		e.mu.Unlock()
 	}
 	return nil
-}
-
-// injectFacts gives a new prompt what is known and was not yet said in its
-// conversation.
-func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live) error {
-	if t.scope.Name == "" || t.conversation == "" {
-		return nil
-	}
-	page, err := e.Store.Facts(ledger.FactFilter{Scope: []string{"host", t.scope.Name}, Status: lemma.StatusActive, Limit: 500})
-	if err != nil {
-		return fmt.Errorf("read facts: %w", err)
-	}
-	standing, err := e.standing(q)
-	if err != nil {
-		return fmt.Errorf("read blocks: %w", err)
-	}
-	var sent strings.Builder // what a compaction took away is said again
-	for _, b := range standing {
-		sent.WriteString(b.Text)
-	}
-	var news []lemma.Fact
-	now := lemma.Time(e.Now())
-	for _, f := range page.Items {
-		if f.Sensitivity == "secret" || (f.Sensitivity != "public" && !q.Upstream.Trusted()) || (f.ExpiresAt != nil && *f.ExpiresAt <= now) {
-			continue
-		}
-		if strings.Contains(sent.String(), factLine(f)) {
-			continue
-		}
-		news = append(news, f)
-	}
-	text, ids := factsBlock(news, e.Settings().InjectMaxBytes)
-	if text == "" {
-		return nil
-	}
-	return e.store(ctx, q, t, text, "facts", ids, nil, false)
 }

@@ -147,6 +147,13 @@ func (e *Engine) resume(ctx context.Context, q *Request, t *live, id string) (ou
 	if err != nil {
 		return outcome{}, err
 	}
+	if view := e.Sensors.View(t.scope.Root); view != nil { // one that is gone counts as internal
+		for i := range c.found {
+			if s, ok := view.Lookup(c.found[i].sensor); ok {
+				c.found[i].sensitivity = s.Sensitivity
+			}
+		}
+	}
 	c.before = lemma.DecPassThrough
 	t.class = lemma.MaxClass(t.class, c.oc.class)
 	t.rung, t.gated = c.rung, true
@@ -328,14 +335,14 @@ func blockedText(found []finding, d gate.Out, h lemma.Hold) string {
 }
 
 // noteText is the end of an answer that was verified beside it.
-func noteText(found []finding, which []int) string {
+func noteText(found []finding, which []int, trusted bool) string {
 	var b strings.Builder
 	b.WriteString("\n\n[gettier]")
 	for _, i := range which {
 		f := found[i]
 		switch f.verdict {
 		case lemma.Contradicted:
-			fmt.Fprintf(&b, "\n- not so here: %s. Measured by %s: %s = %s", unframed(f.claim), f.sensor, f.key, quote(f.measured, maxValueText))
+			fmt.Fprintf(&b, "\n- not so here: %s. Measured by %s: %s = %s", unframed(f.claim), f.sensor, f.key, f.shown(trusted)) // the next request carries it
 		default:
 			fmt.Fprintf(&b, "\n- not verified: %s (%s)", unframed(f.claim), strings.TrimSpace(string(f.verdict)+" "+unframed(f.reason)))
 		}

@@ -31,6 +31,8 @@ type Store interface {
 	Blocks(conversation string) ([]ledger.Block, error)
 	Facts(q ledger.FactFilter) (ledger.Page[lemma.Fact], error)
 	FactBy(scope, subject, key string) (lemma.Fact, bool)
+	Deltas(scopes []string, at time.Time) ([]ledger.Delta, error)
+	Knowledge(scopes ...string) (ledger.Page[lemma.Knowledge], error)
 	Answers(scope, conversation, claimID string, now time.Time) (lemma.Answer, bool)
 	LastTurn(conversation string) (ledger.TurnRow, bool)
 	ModelRung(upstream, model string) ledger.Rung
@@ -140,6 +142,8 @@ type Engine struct {
 	Attended func() bool // a person's surface is attached
 	Log      *slog.Logger
 
+	facts   sync.Mutex // from looking at what a fact replaces to writing it: two turns would tell one change twice
+	telling sync.Mutex // from looking at what no block has told to storing the block
 	mu      sync.Mutex
 	convs   map[string]*conversation
 	breaker breaker

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +20,6 @@ type verified struct {
 	found    []finding
 	readings []reading // in the order in which they were asked for
 	factIDs  []string
-	deltas   []string
 }
 
 // reading is one measurement and why it was made.
@@ -101,7 +99,9 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 	}
 
 	v.readings = e.measure(ctx, t, want)
-	taken, err := e.record(t, &v)
+	e.facts.Lock()
+	defer e.facts.Unlock()
+	taken, written, err := e.record(t, &v)
 	if err != nil {
 		return v, err
 	}
@@ -116,6 +116,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 		v.found = append(v.found, f)
 	}
 	v.found = append(v.found, ambient(v.readings, t.scope.Name)...)
+	add(e.overruled(t, v, written)...)
 	add(judged(v.found)...)
 	return v, e.append(ctx, t, drafts...)
 }
@@ -170,82 +171,6 @@ func (e *Engine) measure(ctx context.Context, t *live, want []wanted) []reading 
 	return out
 }
 
-// record is what readings leave on the chain: invocations with their redacted
-// output, redactions, facts.
-func (e *Engine) record(t *live, v *verified) ([]ledger.Draft, error) {
-	var out []ledger.Draft
-	seen := map[string]bool{}
-	for _, r := range v.readings {
-		if seen[r.Invocation.ID] {
-			continue // one run that was asked for twice
-		}
-		seen[r.Invocation.ID] = true
-		var blobs [][]byte
-		if r.Invocation.OutputBlob != "" {
-			blobs = [][]byte{r.Output}
-		}
-		if r.failed != "" {
-			out = append(out, ledger.Draft{Turn: t.id, Blobs: blobs, Body: lemma.SensorFailed{Contract: lemma.Contract, Invocation: r.Invocation, Reason: r.failed, Detail: r.Detail}})
-			continue
-		}
-		out = append(out, ledger.Draft{Turn: t.id, Blobs: blobs, Body: lemma.SensorInvoked{Contract: lemma.Contract, Invocation: r.Invocation}})
-		if r.reused {
-			continue
-		}
-		for _, h := range r.Hits {
-			out = append(out, ledger.Draft{Turn: t.id, Body: lemma.RedactionApplied{Contract: lemma.Contract, Where: "sensor " + r.Sensor.ID, Rule: h.Rule, Count: h.Count}})
-		}
-		for _, val := range r.Evidence.Values {
-			if val.Problem != "" {
-				continue
-			}
-			bodies, err := e.fact(t, r.Reading, val, v)
-			if err != nil {
-				return nil, err
-			}
-			for _, b := range bodies {
-				out = append(out, ledger.Draft{Turn: t.id, Body: b})
-			}
-		}
-	}
-	return out, nil
-}
-
-// fact turns one value into a fact; inside the old one's ttl another value
-// contradicts it.
-func (e *Engine) fact(t *live, r sensors.Reading, val spec.Value, v *verified) ([]lemma.Body, error) {
-	now := e.Now()
-	id, err := lemma.NewID(lemma.IDFact, now, e.Entropy)
-	if err != nil {
-		return nil, err
-	}
-	value := cutText(val.Text, maxValueText)
-	if r.Sensor.Sensitivity == "secret" {
-		value = "present"
-	}
-	ttl := int64(r.Sensor.TTL / time.Second)
-	expires := lemma.Time(now.Add(r.Sensor.TTL))
-	origin := r.Sensor.Source
-	if origin == "" {
-		origin = r.Sensor.ID
-	}
-	f := lemma.Fact{
-		ID: id, Scope: t.scope.Name, Subject: verdict.Subject(r.Sensor.ID, r.Invocation.Params), Claim: r.Sensor.ID + " " + val.Key + " = " + value,
-		Key: val.Key, Value: value, Type: string(val.Type), Provenance: lemma.Measured,
-		Source: lemma.Source{Kind: "sensor", Ref: r.Invocation.ID, Origin: origin, OriginClass: "sensor"},
-		Status: lemma.StatusActive, Sensitivity: r.Sensor.Sensitivity, TTLSeconds: &ttl, CreatedAt: lemma.Time(now), ExpiresAt: &expires,
-	}
-	v.factIDs = append(v.factIDs, id)
-	out := []lemma.Body{lemma.FactWritten{Contract: lemma.Contract, Fact: f}}
-	old, ok := e.Store.FactBy(f.Scope, f.Subject, f.Key)
-	if ok && old.Status == lemma.StatusActive && old.Value != f.Value && (old.ExpiresAt == nil || *old.ExpiresAt > f.CreatedAt) {
-		delta := fmt.Sprintf("%s %s: previously %s, now measured %s", r.Sensor.ID, val.Key, old.Value, f.Value)
-		v.deltas = append(v.deltas, delta)
-		out = append(out, lemma.FactContradicted{Contract: lemma.Contract, Fact: old.ID, By: id, Delta: delta})
-	}
-	return out, nil
-}
-
 // judge settles one lemma: matched sensors may hold it, swept ones may only catch it.
 func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, index map[string]int, readings []reading) (finding, []lemma.Body) {
 	// What is told of a claim stands in a block, a question or a note: a secret in
@@ -290,6 +215,9 @@ func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l l
 	}
 	at := verdict.At{Scope: t.scope.Name}
 	for n, r := range readings { // the sensor that decided, else the first that was matched
+		if r.Sensor.ID == res.Sensor {
+			f.sensitivity = r.Sensor.Sensitivity
+		}
 		if r.Sensor.ID == res.Sensor || (at.Sensor == nil && matched[n]) {
 			at.Sensor, at.Params = r.Sensor, r.Invocation.Params
 			if r.Sensor.ID == res.Sensor {
@@ -322,21 +250,6 @@ func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l l
 	return f, bodies
 }
 
-// backing is what the ledger knows about a finding.
-func (e *Engine) backing(t *live, f finding) gate.Backing {
-	b := gate.Backing{ClaimID: f.claimID}
-	page, err := e.Store.Facts(ledger.FactFilter{Scope: []string{"host", t.scope.Name}, Status: lemma.StatusActive, Limit: 500})
-	if err != nil { // nothing backs: the tag is lowered, never raised
-		e.Log.Warn("read facts", "error", err.Error())
-		return b
-	}
-	b.Facts = page.Items
-	b.Satisfies = func(fact lemma.Fact) bool {
-		return f.verdict == lemma.Confirmed && fact.Key == f.key && strings.HasPrefix(fact.Subject, f.sensor+"@")
-	}
-	return b
-}
-
 // ambient judges what ambient sensors stand guard over. One that could not run
 // is counted, never a hold.
 func ambient(readings []reading, scope string) []finding {
@@ -352,7 +265,7 @@ func ambient(readings []reading, scope string) []finding {
 			out = append(out, finding{
 				claim: x.Claim, lemma: -1, origin: "ambient", bearing: true, provenance: lemma.Believed,
 				verdict: res.Verdict, reason: res.Reason, rule: res.Rule, sensor: res.Sensor, inv: res.Invocation, key: res.Key,
-				measured: res.Measured, claimed: res.Claimed, claimID: id.Claim, topicID: id.Topic,
+				measured: res.Measured, claimed: res.Claimed, claimID: id.Claim, topicID: id.Topic, sensitivity: r.Sensor.Sensitivity,
 			})
 		}
 	}
