@@ -259,13 +259,8 @@ func secret(path string, n int, entropy io.Reader) ([]byte, error) {
 		if _, err := io.ReadFull(entropy, b); err != nil {
 			return nil, fmt.Errorf("make key %s: %w", path, err)
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
+		if err := keep(path, b); err != nil {
 			return nil, fmt.Errorf("make key: %w", err)
-		}
-		_, werr := f.Write(b)
-		if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-			return nil, fmt.Errorf("write key %s: %w", path, err)
 		}
 		return b, nil
 	case err != nil:
@@ -283,4 +278,31 @@ func secret(path string, n int, entropy io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read key %s: it has %d bytes, not %d", path, len(b), n)
 	}
 	return b, nil
+}
+
+// keep makes a new file that is whole and on the disk before it has its name, and
+// whose name is, too, when keep returns: a ledger must not outlive its key.
+func keep(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // under its own name it stays
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	// The directory may be new, and so may the one that it lies in.
+	return errors.Join(syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path))))
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -98,7 +98,7 @@ func restore(ctx context.Context, backup, path string, o RestoreOptions) (r Repl
 		return r, err
 	}
 	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(beside))) }()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(path)); err != nil {
 		return r, err
 	}
 	// The copy is what is checked and used: the backup may lie where others write.
@@ -147,6 +147,12 @@ func takePlace(beside, path string, why []Draft, o Options, r *Replaced) error {
 		}
 		if to != "" {
 			r.Aside = append(r.Aside, to)
+		}
+	}
+	if r.Had > 0 {
+		// A checkpoint that came back after a power cut would be ahead again.
+		if err := syncDir(filepath.Dir(o.CheckpointFile)); err != nil {
+			return err
 		}
 	}
 	// A link, so that a file which somebody made meanwhile is not replaced.
@@ -234,6 +240,26 @@ func (o Options) public() ed25519.PublicKey {
 		return o.Key.Public().(ed25519.PublicKey)
 	}
 	return o.PublicKey
+}
+
+// makeDir makes a directory and those above it, so that a power cut does not take
+// them away again.
+func makeDir(path string) error {
+	err := os.Mkdir(path, 0o700)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return nil
+	case errors.Is(err, os.ErrNotExist) && filepath.Dir(path) != path:
+		if err := makeDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 func syncDir(path string) error {

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		appendForEver(dir)
 	}
+	if dir := os.Getenv(powerDir); dir != "" {
+		appendUntilDark(dir)
+	}
 	if path := os.Getenv(inspectPath); path != "" {
 		inspectChild(path)
 	}

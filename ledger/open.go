@@ -72,8 +72,10 @@ func open(path string, o Options) (*Ledger, error) {
 		if o.ReadOnly {
 			return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return nil, err
+		if missing {
+			if err := newFile(path, pub, o); err != nil {
+				return nil, err
+			}
 		}
 	} else if err != nil {
 		return nil, err
@@ -235,6 +237,33 @@ func (l *Ledger) fresh() (fresh bool, err error) {
 		return false, fmt.Errorf("%w: no ledger in it", ErrDamaged)
 	}
 	return fresh, err
+}
+
+// newFile makes a ledger without entries. It gets its name when all of it is on
+// the disk: a first start that is cut short must not leave a file behind that
+// looks like a damaged ledger.
+func newFile(path string, pub ed25519.PublicKey, o Options) (err error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	beside := path + ".new"
+	if err := ignoreMissing(os.Remove(beside)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(beside))) }()
+	db, err := openFile(beside, o)
+	if err != nil {
+		return err
+	}
+	l := &Ledger{db: db, pub: pub}
+	if err := errors.Join(l.create(), db.Close()); err != nil {
+		return err
+	}
+	// A link, so that a file which another process made meanwhile is not replaced.
+	if err := os.Link(beside, path); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // create lays the format down in a new file.
