@@ -250,7 +250,7 @@ func checkClean(t *testing.T, s string) {
 // Every listing command understands --json and prints one JSON value.
 func TestJSON(t *testing.T) {
 	for _, line := range []string{
-		"status", "holds", "facts", "turns", "turns last", "sensors list", "sensors diff", "sensors lint testdata/sensors.yaml testdata/broken.yaml",
+		"status", "holds", "facts", "turns", "turns last", "why", "week", "sensors list", "sensors diff", "sensors lint testdata/sensors.yaml testdata/broken.yaml",
 		"sensors try proxy.config", "sensors approve --all --yes", "audit verify", "project list", "project add", "project remove shop", "config show",
 		"config approve --yes", "scenarios list", "version", "up", "", "events --since 0 --count 1",
 	} {
@@ -333,7 +333,7 @@ func TestExitCodes(t *testing.T) {
 func TestWithoutDaemon(t *testing.T) {
 	w := newWorld(t, ipctest.Anyone)
 	w.stop()
-	for _, line := range []string{"status", "", "holds", "events", "down", "turns last", "audit verify", "sensors list"} {
+	for _, line := range []string{"status", "", "holds", "events", "down", "turns last", "why", "week", "audit verify", "sensors list"} {
 		code, _, errs := w.gettier(strings.Fields(line)...)
 		if code != exitReach || !strings.Contains(errs, "not running") || !strings.Contains(errs, "gettier up") {
 			t.Errorf("%q: exit %d, %s", line, code, errs)
@@ -368,7 +368,7 @@ func TestStoryGolden(t *testing.T) {
 }
 
 func TestListsGolden(t *testing.T) {
-	for _, line := range []string{"status", "holds", "facts", "turns", "sensors list", "sensors try proxy.config --claim x", "config show --all", "sensors diff"} {
+	for _, line := range []string{"status", "holds", "facts", "turns", "why", "week", "sensors list", "sensors try proxy.config --claim x", "config show --all", "sensors diff"} {
 		t.Run(line, func(t *testing.T) {
 			w := newWorld(t, ipctest.Anyone)
 			_, out, _ := w.gettier(strings.Fields(line)...)
