@@ -127,6 +127,7 @@ type Sensors struct {
 	Files       []string `mapstructure:"files"` // user-level registries; empty means the default file
 	AutoApprove bool     `mapstructure:"auto_approve"`
 	Width       int      `mapstructure:"width"`
+	RunsAs      string   `mapstructure:"runs_as_unavailable"` // self | hold
 }
 
 // Ledger is about the record.

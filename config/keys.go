@@ -137,6 +137,7 @@ var Keys = []Key{
 	{Name: "projects", Type: Roots, Default: []Project(nil), Live: true, Order: Pinned, Doc: "Directories that sensors may run in: a list of {name, root}."},
 	{Name: "sensors.files", Type: List, Default: []string(nil), Live: true, Order: Pinned, Doc: "Registries of one's own; empty means sensors.yaml beside this file."},
 	{Name: "sensors.auto_approve", Type: Bool, Default: false, Live: true, Order: Rising, Doc: "Take edits of one's own registry without approval. Never applies to a project's."},
+	{Name: "sensors.runs_as_unavailable", Type: Enum, Default: "self", Values: []string{"hold", "self"}, Live: false, Order: Listed, Doc: "What becomes of a sensor for another user (runs_as) when only root could run it so: hold does not run it, self runs it as this user and marks the run."},
 	{Name: "sensors.width", Type: Int, Default: DefaultWidth, Min: 1, Max: 16, Order: Free, Doc: "Read-only sensors that run beside each other."},
 	{Name: "ledger.path", Type: String, Default: "", Order: Pinned, Doc: "File of the ledger; empty means ledger.db in the state directory."},
 	{Name: "ledger.retain", Type: Duration, Default: time.Duration(0), Min: 0, Max: 36500 * day, Live: true, Order: FallingNever, Doc: "Age at which stored texts are pruned, never entries; 0 keeps them."},

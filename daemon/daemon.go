@@ -188,6 +188,7 @@ func (d *Daemon) openSensors() error {
 	ro := sensors.RunnerOptions{
 		Width: c.Sensors.Width, Now: d.o.Now, Entropy: d.o.Entropy, OriginKey: origin,
 		Redact: d.redact.Bytes, Record: d.record, Confine: true,
+		RunsAsHold: c.Sensors.RunsAs == "hold", Hide: []string{d.o.Layout.State, d.o.Layout.Keys, d.o.Layout.Socket, d.conf.layout().Ledger},
 	}
 	d.drafts = sensors.NewRunner(ro)
 	ro.Permit = d.sensors.Permit

@@ -17,6 +17,7 @@ import (
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/ipc/ipcserver"
 	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/sensors"
 )
 
 // listen binds the proxy's port and the socket. A taken port is named, never
@@ -223,6 +224,11 @@ func (d *Daemon) closeAll() error {
 		}
 		if err := ln.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
+		}
+	}
+	for _, r := range []*sensors.Runner{d.runner, d.drafts} {
+		if r != nil {
+			r.Close()
 		}
 	}
 	if d.ledger != nil {

@@ -19,7 +19,8 @@ import (
 
 // stand finds the directory a sensor runs in: cwd: project is the project's
 // root, worktree the work tree that the agent stands in, config the registry
-// file's directory. Without a project the file's directory is the default.
+// file's directory, empty one without files. Without a project the file's
+// directory is the default.
 func stand(s *spec.Sensor, root, cwd string) (place, error) {
 	home := filepath.Dir(s.File)
 	at := place{root: root}
@@ -35,6 +36,8 @@ func stand(s *spec.Sensor, root, cwd string) (place, error) {
 			return place{}, err
 		}
 		at.root, at.dir = top, top
+	case s.Cwd == "empty":
+		at.dir, at.empty = "/", true // root's own where the sandbox has no empty one
 	case s.Cwd == "" || s.Cwd == "project":
 		if root == "" {
 			return place{}, errors.New("no project is known here")
@@ -179,6 +182,17 @@ const maxPins = 200
 type place struct {
 	root string // the project, or the worktree that stands for it; "" for host
 	dir  string // working directory
+	// empty: the sandbox gives it a directory without files, in place of dir.
+	empty bool
+}
+
+// base is where its paths begin. One that stands nowhere is given the files of
+// the project as arguments.
+func (p place) base() string {
+	if p.empty && p.root != "" {
+		return p.root
+	}
+	return p.dir
 }
 
 // files finds what a sensor runs, or is steered by, among files that an agent

@@ -3,6 +3,7 @@ package sensors
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"gettier.dev/gettierd/sensors/confine"
 	"gettier.dev/gettierd/sensors/spec"
 )
 
@@ -47,12 +47,13 @@ type command struct {
 	path    string
 	argv    []string
 	dir     string
+	empty   bool // a directory without files in its place, where there is one
 	env     []string
 	user    *credential
 	timeout time.Duration
 	cap     int
 	confine confinement
-	ladder  *ladder
+	workers *workers
 }
 
 // limited keeps up to max bytes and reports the first one beyond, once.
@@ -88,6 +89,13 @@ func (l *limited) read() ([]byte, bool) {
 	return l.buf, l.full
 }
 
+// child is a process that runs, and what it started.
+type child struct {
+	gone   <-chan struct{}      // closed when it ended
+	signal func(syscall.Signal) // to all of it; a kill leaves nothing
+	reap   func(*outcome)       // after gone: fills in how it ended
+}
+
 // run starts a process in a session of its own, ends its whole group when it
 // has to, and leaves none of the group behind.
 func run(ctx context.Context, c command) outcome {
@@ -97,18 +105,15 @@ func run(ctx context.Context, c command) outcome {
 	unpin := pinThread()
 	defer unpin()
 	began := time.Now()
-	cmd, told, err := launch(c, func() *exec.Cmd {
-		return &exec.Cmd{Dir: c.dir, Env: c.env, Stdout: stdout, Stderr: stderr, WaitDelay: drain}
-	})
+	ch, err := launch(c, stdout, stderr)
 	if err != nil {
 		return outcome{startErr: err, exit: -1, took: time.Since(began)}
 	}
 	o := outcome{started: true, exit: -1}
-	gone, reap := watchExit(cmd)
 	limit := time.NewTimer(c.timeout)
 	defer limit.Stop()
 	select {
-	case <-gone:
+	case <-ch.gone:
 	case <-limit.C:
 		o.timedOut = true
 	case <-over:
@@ -117,24 +122,18 @@ func run(ctx context.Context, c command) outcome {
 		o.stopped = ctx.Err()
 	}
 	if o.timedOut || o.capped || o.stopped != nil {
-		signalGroup(cmd.Process.Pid, term)
+		ch.signal(term)
 		t := time.NewTimer(grace)
 		select {
-		case <-gone:
+		case <-ch.gone:
 		case <-t.C:
 		}
 		t.Stop()
 	}
-	signalGroup(cmd.Process.Pid, kill) // what is left of the group, or all of it
-	<-gone
-	err = reap()
+	ch.signal(kill) // what is left of the group, or all of it
+	<-ch.gone
+	ch.reap(&o)
 	o.took = time.Since(began)
-	o.held = errors.Is(err, exec.ErrWaitDelay)
-	if cmd.ProcessState != nil {
-		o.exit = cmd.ProcessState.ExitCode()
-		o.signal = signalName(cmd.ProcessState)
-	}
-	o.confined(c, told())
 	var full bool
 	o.stdout, full = stdout.read()
 	o.capped = o.capped || full
@@ -145,24 +144,28 @@ func run(ctx context.Context, c command) outcome {
 	return o
 }
 
-// confined adds what the helper told of the run. Without a helper it told
-// nothing.
-func (o *outcome) confined(c command, told *confine.Report) {
-	if told == nil {
-		return
+// plain starts a command without a sandbox.
+func plain(c command, stdout, stderr io.Writer) (*child, error) {
+	cmd := &exec.Cmd{
+		Path: c.path, Args: c.argv, Dir: c.dir, Env: c.env, Stdout: stdout, Stderr: stderr, WaitDelay: drain, SysProcAttr: attributes(c.user),
 	}
-	o.layers = told.Layers
-	switch {
-	case told.Errno != 0:
-		o.started, o.startErr = false, &fs.PathError{Op: "run", Path: c.path, Err: syscall.Errno(told.Errno)}
-	case !told.Started && !o.timedOut && !o.capped && o.stopped == nil:
-		o.started, o.startErr = false, errSandbox
-	case told.Signal != 0 && o.signal == "":
-		o.signal, o.exit = syscall.Signal(told.Signal).String(), -1
+	if err := cmd.Start(); err != nil {
+		return nil, err
 	}
+	gone, reap := watchExit(cmd)
+	return &child{
+		gone:   gone,
+		signal: func(s syscall.Signal) { signalGroup(cmd.Process.Pid, s) },
+		reap: func(o *outcome) {
+			o.held = errors.Is(reap(), exec.ErrWaitDelay)
+			if cmd.ProcessState != nil {
+				o.exit, o.signal = cmd.ProcessState.ExitCode(), signalName(cmd.ProcessState)
+			}
+		},
+	}, nil
 }
 
-// errSandbox: the helper ended before the program began.
+// errSandbox: the worker ended before the program began.
 var errSandbox = errors.New("the sandbox could not be set up")
 
 // evidence is the output that values are read from: standard output, or the

@@ -23,6 +23,7 @@ import (
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/ledger/redact"
+	"gettier.dev/gettierd/sensors/confine"
 	"gettier.dev/gettierd/sensors/extract"
 	"gettier.dev/gettierd/sensors/spec"
 )
@@ -48,7 +49,7 @@ type Runner struct {
 	flights flights
 	entropy sync.Mutex
 	back    backoff
-	ladder  ladder
+	workers workers
 }
 
 // NewRunner fills in what the options leave out.
@@ -76,6 +77,10 @@ func NewRunner(o RunnerOptions) *Runner {
 	}
 	return &Runner{o: o, gate: gate{width: o.Width}}
 }
+
+// Close ends the processes that wait to start sensors. A runner can be used
+// afterwards; it then keeps none.
+func (r *Runner) Close() { r.workers.close() }
 
 // Run measures every request and returns the readings in their order. Sensors
 // without effects run beside each other up to the width, those that mutate
@@ -145,7 +150,7 @@ func Binds(q Request) bool {
 	if err != nil {
 		return len(q.Sensor.Params) == 0 // the run itself will say what is wrong
 	}
-	_, _, err = spec.Bind(q.Sensor, q.Params, q.Claim, resolver(at.dir))
+	_, _, err = spec.Bind(q.Sensor, q.Params, q.Claim, resolver(at.base()))
 	return err == nil
 }
 
@@ -156,7 +161,9 @@ type prepared struct {
 	argv []string
 	env  []string
 	user *credential
-	key  string
+	// empty: it runs in a directory without files where the sandbox has one.
+	empty bool
+	key   string
 }
 
 // prepare does all that needs no process. A second result is the failure.
@@ -180,8 +187,8 @@ func (r *Runner) prepare(q Request) (*prepared, *Reading) {
 	if err != nil {
 		return nil, p.failed(r, ReasonParam, err.Error())
 	}
-	p.inv.Cwd = at.dir
-	argv, bound, err := spec.Bind(s, q.Params, q.Claim, resolver(at.dir))
+	p.inv.Cwd, p.empty = at.dir, at.empty
+	argv, bound, err := spec.Bind(s, q.Params, q.Claim, resolver(at.base()))
 	if err != nil {
 		return nil, p.failed(r, ReasonParam, err.Error())
 	}
@@ -195,7 +202,7 @@ func (r *Runner) prepare(q Request) (*prepared, *Reading) {
 	if p.env, err = r.environment(q); err != nil {
 		return nil, p.failed(r, ReasonParam, err.Error())
 	}
-	if err := p.runsAs(); err != nil {
+	if err := p.runsAs(r); err != nil {
 		return nil, p.failed(r, ReasonRunsAs, err.Error())
 	}
 	key := struct {
@@ -280,8 +287,9 @@ func hardening(program string) map[string]string {
 }
 
 // runsAs settles whose rights the process has. Only root can take another
-// user's; a person's own daemon measures as itself and marks every invocation.
-func (p *prepared) runsAs() error {
+// user's; a person's own daemon measures as itself and marks every invocation,
+// or does not run it.
+func (p *prepared) runsAs(r *Runner) error {
 	name := p.req.Sensor.RunsAs
 	if name == "" {
 		return nil
@@ -290,6 +298,9 @@ func (p *prepared) runsAs() error {
 		return nil
 	}
 	if os.Geteuid() != 0 {
+		if r.o.RunsAsHold {
+			return fmt.Errorf("only root can run it as %s, and sensors.runs_as_unavailable is hold", name)
+		}
 		p.inv.Sandbox += ",runs_as:self"
 		return nil
 	}
@@ -352,10 +363,14 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 	}
 	p.inv.StartedAt = lemma.Time(r.o.Now())
 	o := run(ctx, command{
-		path: file, argv: p.argv, dir: p.inv.Cwd, env: p.env, user: p.user, timeout: s.Timeout, cap: s.MaxOutputBytes,
-		confine: confinement{wanted: r.o.Confine, readOnly: s.Effects == spec.None, network: s.Network}, ladder: &r.ladder,
+		path: file, argv: p.argv, dir: p.inv.Cwd, empty: p.empty, env: p.env, user: p.user, timeout: s.Timeout, cap: s.MaxOutputBytes,
+		confine: confinement{wanted: r.o.Confine, readOnly: s.Effects == spec.None, network: s.Network, hide: r.hidden(p)},
+		workers: &r.workers,
 	})
 	p.inv.Sandbox = confinement{network: s.Network}.described(o.layers) + p.inv.Sandbox[len("none"):]
+	if p.empty && slices.Contains(o.layers, layerFiles) {
+		p.inv.Cwd = confine.Scratch
+	}
 	p.inv.DurationMS = o.took.Milliseconds()
 	p.inv.ExitCode = o.exit
 	reason, detail := decide(s, &o)

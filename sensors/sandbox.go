@@ -1,10 +1,8 @@
 package sensors
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"gettier.dev/gettierd/sensors/confine"
 )
@@ -17,35 +15,19 @@ const (
 	layerNoRights = confine.NoNewRights
 	layerLimits   = confine.Limits
 	layerLandlock = confine.Landlock
+	layerFiles    = confine.Files
+	layerHidden   = confine.Hidden
 	layerNoNet    = "net:none" // a network namespace without a network
-	layerHostNet  = "net:host" // asked for, or net:none could not be had
-	layerListNet  = "net:list" // host:port entries say what it needs; they are not enforced
+	layerListNet  = "net:list" // one whose only way out are the listed addresses
+	layerHostNet  = "net:host" // asked for, or the others could not be had
 )
-
-// reports reads what a helper wrote: one JSON object a line.
-func reports(b []byte) (r confine.Report) {
-	for line := range strings.SplitSeq(string(b), "\n") {
-		var one confine.Report
-		if json.Unmarshal([]byte(line), &one) != nil {
-			continue
-		}
-		r.Layers = append(r.Layers, one.Layers...)
-		r.Started = r.Started || one.Started
-		if one.Errno != 0 {
-			r.Errno = one.Errno
-		}
-		if one.Signal != 0 {
-			r.Signal = one.Signal
-		}
-	}
-	return r
-}
 
 // confinement is how far a run is to be confined.
 type confinement struct {
 	wanted   bool // at all
 	readOnly bool
 	network  []string // of the definition
+	hide     []string // files and directories that it does not see
 }
 
 // described is the sandbox of one invocation.
@@ -53,21 +35,40 @@ func (c confinement) described(layers []string) string {
 	if len(layers) == 0 {
 		return "none"
 	}
-	if !slices.Contains(layers, layerNoNet) {
-		if !c.noNetwork() && !c.host() {
-			layers = append(layers, layerListNet)
-		} else {
-			layers = append(layers, layerHostNet)
-		}
+	if !slices.Contains(layers, layerNoNet) && !slices.Contains(layers, layerListNet) && !slices.Contains(layers, confine.NoTCP) {
+		layers = append(layers, layerHostNet)
 	}
 	return strings.Join(layers, ",")
 }
 
-// noNetwork: the definition asks for none.
-func (c confinement) noNetwork() bool { return len(c.network) == 0 }
+// unixSocket begins an entry of network that names a socket of this machine.
+const unixSocket = "unix:"
+
+// noNetwork: the definition asks for no address, though for sockets maybe.
+func (c confinement) noNetwork() bool { return !c.host() && len(c.listed()) == 0 }
 
 // host: the definition asks for the machine's own network.
 func (c confinement) host() bool { return len(c.network) > 0 && c.network[0] == "host" }
 
-// ladder remembers the highest rung that this kernel allows.
-type ladder struct{ from atomic.Int32 }
+// listed are the host:port entries.
+func (c confinement) listed() (list []string) {
+	if c.host() {
+		return nil
+	}
+	for _, n := range c.network {
+		if !strings.HasPrefix(n, unixSocket) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// sockets are the hidden ones that the definition asks for.
+func (c confinement) sockets() (list []string) {
+	for _, n := range c.network {
+		if path, ok := strings.CutPrefix(n, unixSocket); ok {
+			list = append(list, path)
+		}
+	}
+	return list
+}

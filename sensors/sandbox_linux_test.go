@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 		measureFor(dir)
 		return
 	}
+	if addrs := os.Getenv("GETTIER_TEST_DIAL"); addrs != "" {
+		dialAll(strings.Fields(addrs))
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -222,6 +226,11 @@ try append; try empty; try make_; try rm gone; try mkdir d; try mv probe.sh move
 		if rd.Reason != "" || strings.TrimSpace(string(rd.Output)) != want || effects != "none" && strings.Contains(rd.Invocation.Sandbox, layerLandlock) {
 			t.Errorf("effects %s: %s %s %q, want %q (%s)", effects, rd.Reason, rd.Detail, rd.Output, want, rd.Invocation.Sandbox)
 		}
+		// What was appended without effects went to memory, where there are mounts.
+		kept, err := os.ReadFile(filepath.Join(dir, "kept"))
+		if changed := string(kept) != "x\n"; err != nil || changed != (effects != "none" || !strings.Contains(rd.Invocation.Sandbox, layerFiles)) {
+			t.Errorf("effects %s: the file holds %q %v (%s)", effects, kept, err, rd.Invocation.Sandbox)
+		}
 	}
 }
 
@@ -234,9 +243,9 @@ func TestSandboxHasNoNetwork(t *testing.T) {
 	if out := strings.TrimSpace(string(rd.Output)); out != "lo" {
 		t.Errorf("interfaces %q", out)
 	}
-	for network, layer := range map[string]string{"host": layerHostNet, `["127.0.0.1:80"]`: layerListNet} {
+	for network, layer := range map[string]string{"host": layerHostNet, `["127.0.0.1:80"]`: layerListNet, `["unix:/run/x.sock"]`: layerNoNet} {
 		rd := confined(t, dir, links, "  network: "+network+"\n")
-		if !strings.Contains(rd.Invocation.Sandbox, layer) || strings.Contains(rd.Invocation.Sandbox, layerNoNet) {
+		if !strings.Contains(rd.Invocation.Sandbox, layer) || layer != layerNoNet && strings.Contains(rd.Invocation.Sandbox, layerNoNet) {
 			t.Errorf("network %s: %s", network, rd.Invocation.Sandbox)
 		}
 	}
@@ -269,9 +278,9 @@ func TestSandboxTakesRights(t *testing.T) {
 func TestSandboxDowngrade(t *testing.T) {
 	dir := testDir(t)
 	s := parse(t, dir, "- id: probe\n  command: [sh, -c, 'echo x 1']\n  effects: none\n")[0]
-	for from, want := range map[int32]string{1: "net:host", 2: "no_new_privs", 3: "none"} {
+	for from, want := range map[int32]string{1: "net:no_tcp", 2: "no_new_privs", 3: "none"} {
 		r := NewRunner(RunnerOptions{Confine: true})
-		r.ladder.from.Store(from)
+		r.workers.from = int(from)
 		rd := r.Run(t.Context(), []Request{{Sensor: s, Root: dir}})[0]
 		if rd.Reason != "" || string(rd.Output) != "x 1\n" || !strings.Contains(rd.Invocation.Sandbox, want) || from > 1 && strings.Contains(rd.Invocation.Sandbox, layerPID) {
 			t.Errorf("rung %d: %s %s %q", from, rd.Reason, rd.Detail, rd.Invocation.Sandbox)

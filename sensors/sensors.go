@@ -148,6 +148,12 @@ type RunnerOptions struct {
 	Permit func(s *spec.Sensor, root, cwd string) error
 	// Confine puts sensors into a sandbox, as far as the kernel allows.
 	Confine bool
+	// RunsAsHold does not run what only another user may run (runs_as) and we
+	// cannot; else it runs as ourselves, and says so.
+	RunsAsHold bool
+	// Hide are files and directories that no sensor without effects sees: our own
+	// state and sockets. Those of agents and of the machine's services are known.
+	Hide []string
 	// Env is the daemon's environment; nil = os.LookupEnv.
 	Env func(string) (string, bool)
 	// Record takes sensor.backed_off events; nil drops them.

@@ -39,7 +39,7 @@ func launch(arg string) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	p, err := os.StartProcess("/proc/self/exe", []string{Name}, &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(PlanFD, "plan"), out},
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(ControlFD, "control"), out},
 		Sys: &syscall.SysProcAttr{
 			Pdeathsig: syscall.SIGKILL, Cloneflags: c.Flags, AmbientCaps: c.Ambient,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: c.UID, HostID: os.Getuid(), Size: 1}},
@@ -56,7 +56,7 @@ func launch(arg string) int {
 	}
 	say(Report{Cloned: true})
 	// The helper alone holds the pipes from here on: their ends show its end.
-	syscall.Close(PlanFD)
+	syscall.Close(ControlFD)
 	out.Close()
 	st, err := p.Wait()
 	if err != nil {

@@ -143,6 +143,7 @@ var (
 	keyForm      = regexp.MustCompile(`^[A-Za-z0-9_.@/:-]+$`)
 	envForm      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	userForm     = regexp.MustCompile(`^[a-z_][a-z0-9_-]*\$?$`)
+	socketForm   = regexp.MustCompile(`^unix:/[^\x00-\x20]+$`)
 	hostPortForm = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([1-9][0-9]{0,4})$`)
 )
 
@@ -219,8 +220,8 @@ func (r *reader) sensorKey(s *Sensor, e entry) {
 		s.Probe = r.probe(e.val)
 	case "cwd":
 		if v, ok := r.str(e.val, "cwd"); ok {
-			if s.Cwd = v; v != "project" && v != "worktree" && v != "config" && !strings.HasPrefix(v, "/") {
-				r.fault(pos(e.val), fmt.Sprintf("cwd cannot be %q", clip(v)), "project, worktree, config or an absolute path")
+			if s.Cwd = v; v != "project" && v != "worktree" && v != "config" && v != "empty" && !strings.HasPrefix(v, "/") {
+				r.fault(pos(e.val), fmt.Sprintf("cwd cannot be %q", clip(v)), "project, worktree, config, empty or an absolute path")
 			}
 		}
 	case "env":
@@ -376,8 +377,8 @@ func (r *reader) network(s *Sensor, e entry) {
 	}
 	s.Network = r.texts(e.val, "network", maxList)
 	for _, hp := range s.Network {
-		if !hostPortForm.MatchString(hp) {
-			r.fault(pos(e.val), fmt.Sprintf("network: %q is not host:port", clip(hp)), "none, host, or a list like [db.local:5432]")
+		if !hostPortForm.MatchString(hp) && !socketForm.MatchString(hp) {
+			r.fault(pos(e.val), fmt.Sprintf("network: %q is not host:port", clip(hp)), "none, host, or a list like [db.local:5432] or [unix:/run/docker.sock]")
 		}
 	}
 }
