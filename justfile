@@ -9,13 +9,13 @@ _default:
 build:
     go build -trimpath -o bin/ ./daemon/gettierd ./tui/gettier
 
-# all tests
-test *ARGS:
-    go test -shuffle=on {{ARGS}} ./...
+# the tests of rooms (`just test ledger sensors -run=X`), or all
+test *ROOMS:
+    go test -shuffle=on $(.ci/rooms {{ROOMS}})
 
-# all tests with the race detector (needs cgo)
-race *ARGS:
-    CGO_ENABLED=1 go test -race -shuffle=on {{ARGS}} ./...
+# the same with the race detector (needs cgo)
+race *ROOMS:
+    CGO_ENABLED=1 go test -race -shuffle=on $(.ci/rooms {{ROOMS}})
 
 # vet, formatting and the linters of .golangci.yml
 lint:
@@ -31,9 +31,18 @@ fmt:
 fuzz TIME="10s":
     .ci/fuzz {{TIME}}
 
-# benchmarks; every figure is a ratio within one run; `just bench redact` is that package's, `just bench ledger` stands beside other logs
-bench PATTERN="." PKG="./...":
-    {{ if PATTERN == "ledger" { "cd ledger/bench && go run ." } else { "go test -run '^$' -benchmem -bench" } }} {{ if PATTERN == "ledger" { "" } else if PATTERN == "redact" { ". ./ledger/redact" } else { "'" + PATTERN + "' " + PKG } }}
+# benchmarks of rooms (`just bench proxy action`), or all; every figure is a ratio within one run
+bench *ROOMS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for room in {{ if ROOMS == "" { "all" } else { ROOMS } }}; do
+        case $room in
+        all) go test -run '^$' -benchmem -bench . ./... ;;
+        ledger) (cd ledger/bench && go run .) ;; # beside other logs
+        proxy) go test -run '^$' -bench Proxy ./daemon/e2e ;; # beside direct, ReverseProxy and nginx
+        *) go test -run '^$' -benchmem -bench . $(.ci/rooms $room) ;;
+        esac
+    done
 
 # end-to-end runs: built binaries, real nginx, real clients
 e2e:
