@@ -27,6 +27,7 @@ type Config struct {
 	Projects        []Project           `mapstructure:"projects"`
 	Sensors         Sensors             `mapstructure:"sensors"`
 	Ledger          Ledger              `mapstructure:"ledger"`
+	Action          Action              `mapstructure:"action"`
 	Answer          Answer              `mapstructure:"answer"`
 	Log             Log                 `mapstructure:"log"`
 	Audit           Audit               `mapstructure:"audit"`
@@ -142,6 +143,12 @@ type Ledger struct {
 type ToldTTL struct {
 	Host    time.Duration `mapstructure:"host"`
 	Project time.Duration `mapstructure:"project"`
+}
+
+// Action is the action gate's part.
+type Action struct {
+	// Enforce is how much of its rulings is carried out: full, hard_deny, shadow.
+	Enforce string `mapstructure:"enforce"`
 }
 
 // Answer is what a person's answer has to prove.

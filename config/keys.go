@@ -144,6 +144,7 @@ var Keys = []Key{
 	{Name: "ledger.fail_open_explore", Type: Bool, Default: true, Live: true, Order: Rising, Doc: "Serve questions and edits while the ledger cannot write, loudly."},
 	{Name: "ledger.told_ttl.host", Type: Duration, Default: DefaultToldHost, Min: int64(time.Minute), Max: 3650 * day, Live: true, Order: Rising, Doc: "How long a told fact about this machine lasts."},
 	{Name: "ledger.told_ttl.project", Type: Duration, Default: DefaultToldProject, Min: int64(time.Minute), Max: 3650 * day, Live: true, Order: Rising, Doc: "How long a told fact about a project lasts."},
+	{Name: "action.enforce", Type: Enum, Default: "full", Values: []string{"full", "hard_deny", "shadow"}, Live: true, Order: Listed, Doc: "How much of the action gate's rulings is carried out: full refuses and asks, hard_deny only refuses what it denies, shadow only records. What would end the system, reaches for gettier or destroys is never let out by this alone."},
 	{Name: "answer.require", Type: Enum, Default: "tty", Values: []string{"tty"}, Live: true, Order: Listed, Doc: "What a person's answer has to prove: a terminal of their own."},
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"error", "warn", "info", "debug"}, Live: true, Order: Free, Doc: "Least severity that is logged."},
 	{Name: "audit.snapshots.dir", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Directory, best on another machine's disk, where signed checkpoints of the log are kept; empty keeps none. Only an outside copy shows a log that was rewritten with its own key."},

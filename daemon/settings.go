@@ -261,7 +261,7 @@ func turnSettings(c *config.Config) turn.Settings {
 		Watch: c.Gate.Mode == "watch", HoldOnUnverifiable: c.Gate.HoldOnUnverifiable, AnnotateGaps: c.Gate.AnnotateGaps,
 		HoldsPerHour: c.Gate.Budget.PerHour, HoldsPerDay: c.Gate.Budget.PerDay, HoldTTL: c.Gate.HoldTTL, ClientWait: c.Gate.ClientWait,
 		DeclareAtPrompt: c.Declare.At != "action", DeclareAtAction: c.Declare.At != "prompt",
-		DeclareMaxTokens: c.Declare.MaxTokens, DeclareMaxPerTurn: c.Declare.MaxPerTurn, DeclareReuse: c.Declare.Reuse,
+		DeclareMaxTokens: c.Declare.MaxTokens, DeclareMaxPerTurn: c.Declare.MaxPerTurn, DeclareReuse: c.Declare.Reuse, Enforce: c.Action.Enforce,
 		InjectMaxBytes: c.Inject.MaxBytes, FailOpenExplore: c.Ledger.FailOpenExplore, KeepAlive: keepAlive,
 		WaitAlways: c.Origin("gate.client_wait").Kind != "default",
 	}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -15,8 +16,12 @@ import (
 // holdKeys are the keys of the queue. None of them is enter or space, and none
 // is a default: an answer is one deliberate letter.
 func holdKeys() []binding {
-	claims := func(m *Model) bool { h, _ := m.holds.current(); return h == nil || h.Kind != "claims" && h.Kind != "" }
+	claims := func(m *Model) bool { h, it := m.holds.current(); return h == nil || it.action() }
 	actions := func(m *Model) bool { return !claims(m) || len(m.holds.list) == 0 }
+	all := func(m *Model) bool {
+		h, _ := m.holds.current()
+		return h == nil || slices.ContainsFunc(h.items, func(c claim) bool { return c.action() })
+	}
 	plain := func(kind lemma.AnswerKind) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd { return m.holds.answer(m, kind, "") }
 	}
@@ -27,14 +32,14 @@ func holdKeys() []binding {
 			off: answerable, answers: true, pane: true, hidden: claims},
 		{key: on("w", "w", "waive…"), in: inHolds, does: "it does not matter here: say why", do: func(m *Model) tea.Cmd { return m.holds.write(m, lemma.AnswerWaive, false) },
 			off: answerable, answers: true, pane: true, hidden: claims},
-		{key: on("a", "a", "approve"), in: inHolds, does: "let exactly this happen", do: plain(lemma.AnswerApprove),
+		{key: on("a", "a", "approve"), in: inHolds, does: "let exactly this happen", do: func(m *Model) tea.Cmd { return m.holds.approve(m) },
 			off: answerable, answers: true, pane: true, hidden: actions},
 		{key: on("d", "d", "deny"), in: inHolds, does: "do not let it happen", do: plain(lemma.AnswerDeny),
 			off: answerable, answers: true, pane: true, hidden: actions},
 		{key: on("s", "s", "scope"), in: inHolds, does: "how far the answer reaches: this task, the project, once", do: func(m *Model) tea.Cmd { m.holds.turnScope(); return nil },
 			word: func(m *Model) safe { return "scope: " + safe(m.holds.scope) }, off: waiting, pane: true},
 		{key: on("A", "A", "all…"), in: inHolds, does: "answer all claims of this hold that are left the same way, after one more key",
-			do: func(m *Model) tea.Cmd { m.holds.all = true; m.holds.disturb(m.now()); return nil }, answers: true, pane: true, hidden: claims,
+			do: func(m *Model) tea.Cmd { m.holds.all = true; m.holds.disturb(m.now()); return nil }, answers: true, pane: true, hidden: all,
 			off: func(m *Model) safe {
 				if why := answerable(m); why != "" {
 					return why
@@ -106,6 +111,14 @@ func ready(m *Model) safe {
 }
 
 func (s *holds) turnScope() {
+	if _, it := s.current(); it.action() { // an action is approved for its task or once
+		if s.scope == lemma.ScopeOnce {
+			s.scope = lemma.ScopeTask
+		} else {
+			s.scope = lemma.ScopeOnce
+		}
+		return
+	}
 	switch s.scope {
 	case lemma.ScopeTask:
 		s.scope = lemma.ScopeProject
@@ -127,6 +140,9 @@ func (s *holds) leave(m *Model) {
 func (s *holds) write(m *Model, kind lemma.AnswerKind, all bool) tea.Cmd {
 	h, it := s.current()
 	prompt, empty := safe("what is true"), safe("a correction needs what is true")
+	if kind == lemma.AnswerApprove {
+		prompt, empty = "why it may run", "what cannot be read to its end is approved with a note"
+	}
 	if kind == lemma.AnswerWaive {
 		prompt, empty = "why it does not matter", "a waiver needs a reason"
 	}
@@ -155,6 +171,15 @@ func (s *holds) write(m *Model, kind lemma.AnswerKind, all bool) tea.Cmd {
 	}}
 	s.kind = kind
 	return nil
+}
+
+// approve lets the action in front happen; one that cannot be read to its end
+// asks for a note first.
+func (s *holds) approve(m *Model) tea.Cmd {
+	if _, it := s.current(); it.action() && it.Action.State == "ESCALATE" {
+		return s.write(m, lemma.AnswerApprove, false)
+	}
+	return s.answer(m, lemma.AnswerApprove, "")
 }
 
 // answer keeps an answer to the claim in front. When no claim of the hold is
@@ -231,6 +256,9 @@ func (s *holds) send(m *Model, h *hold) tea.Cmd {
 // reach is an answer's scope in words.
 func (s *holds) reach(h *hold, kind lemma.AnswerKind) safe {
 	where := scopeWord(h.Scope)
+	if _, it := s.current(); it.action() {
+		return tidy(words.Covers(*it.Action, s.scope)) + " · " + where
+	}
 	switch s.scope {
 	case lemma.ScopeOnce:
 		return "this turn only · " + where
@@ -265,6 +293,9 @@ func (s *holds) written(m *Model, h *hold) []safe {
 			}
 		}
 		return out
+	}
+	if _, it := s.current(); it.action() {
+		return []safe{word + " · " + s.reach(h, kind)}
 	}
 	return []safe{word + " · to this claim · scope " + s.reach(h, kind)}
 }
@@ -303,15 +334,22 @@ func (s *holds) sections(m *Model, h *hold, it *claim) []section {
 		tried = append(append([]safe{}, tried...), "it read "+tidy(words.Quote(it.EvidenceExcerpt)))
 	}
 	what := section{long: "The model assumes", brief: "assumes ", text: []safe{it.claim}, st: m.look.Strong, whole: true}
-	if h.Kind != "claims" && h.Kind != "" {
-		what.long, what.brief = "The agent wants", "wants   "
-	}
 	out := []section{what}
-	if !s.all {
+	switch {
+	case it.action():
+		what.long, what.brief, what.text = "The agent wants", "wants   ", it.acts
+		because := append([]safe{tidy(it.Action.Effect) + ": " + it.reason}, it.tried...)
+		out = []section{what,
+			{long: "in", brief: "in      ", text: []safe{it.where}, st: m.look.Plain},
+			{long: "It is asked because", brief: "because ", text: because, st: m.look.Plain}}
+		if h.plan != "" {
+			out = append(out, section{long: "its plan is", brief: "plan    ", text: []safe{h.plan}, st: m.look.Plain})
+		}
+	case !s.all:
 		out = append(out,
 			section{long: "because its plan is", brief: "plan    ", text: []safe{first2(h.plan, "not said")}, st: m.look.Plain},
 			section{long: "We tried", brief: "tried   ", text: tried, st: m.look.Plain})
-	} else {
+	default:
 		out = nil
 	}
 	if it.Answer != nil {

@@ -53,7 +53,12 @@ type claim struct {
 	lemma.HoldItem
 	claim, reason safe
 	tried         []safe
+	acts          []safe // of an action: its text, then what it runs, a line each
+	where         safe
 }
+
+// action reports an item that is approved or denied.
+func (c *claim) action() bool { return c != nil && c.Action != nil }
 
 func newHolds() *holds {
 	return &holds{scope: lemma.ScopeTask, mine: map[string]bool{}}
@@ -82,6 +87,16 @@ func readHold(h lemma.Hold) *hold {
 		c := claim{HoldItem: it, claim: tidy(it.Claim), reason: tidy(it.Reason)}
 		for _, t := range it.Tried {
 			c.tried = append(c.tried, tidy(t))
+		}
+		if act := it.Action; act != nil {
+			c.acts = tidyLines(act.Text)
+			if act.Cut > 0 {
+				c.acts = append(c.acts, "and "+safe(words.Count(act.Cut, "byte", "bytes"))+" more that are not shown")
+			}
+			for _, r := range act.Runs {
+				c.acts = append(c.acts, "▸ "+tidy(words.Runs(r)))
+			}
+			c.where = first2(tidy(act.Cwd), "a directory that is not known")
 		}
 		v.items = append(v.items, c)
 	}
@@ -213,6 +228,9 @@ func (s *holds) bring(m *Model, id string, item int) {
 		s.scope = lemma.ScopeTask
 	}
 	s.front, s.item, s.all = id, item, false
+	if _, it := s.current(); it.action() && s.scope == lemma.ScopeProject {
+		s.scope = lemma.ScopeTask
+	}
 	s.disturb(m.now())
 }
 
@@ -542,9 +560,25 @@ func (s *holds) detailParas(m *Model, h *hold, out map[string][]byte) []para {
 		{prefix: "hold      ", pst: look.Dim, text: tidy(h.ID) + ", opened " + m.stamp(h.OpenedAt) + ", expires " + m.stamp(h.ExpiresAt)},
 	}
 	for i, it := range h.items {
-		ps = append(ps, para{}, para{text: "claim " + safe(words.Thousands(i+1)) + " of " + safe(words.Thousands(len(h.items))), st: look.Strong},
-			para{prefix: "assumes   ", pst: look.Dim, text: it.claim},
-			para{prefix: "verdict   ", pst: look.Dim, text: join(": ", tidy(string(it.Verdict)), it.reason), st: look.Ask})
+		ps = append(ps, para{}, para{text: "claim " + safe(words.Thousands(i+1)) + " of " + safe(words.Thousands(len(h.items))), st: look.Strong})
+		if it.action() {
+			for k, l := range it.acts {
+				prefix := safe("          ")
+				if k == 0 {
+					prefix = "wants     "
+				}
+				ps = append(ps, para{prefix: prefix, pst: look.Dim, text: l, st: look.Strong})
+			}
+			ps = append(ps, para{prefix: "in        ", pst: look.Dim, text: it.where},
+				para{prefix: "effect    ", pst: look.Dim, text: join(": ", tidy(it.Action.Effect), it.reason), st: look.Ask},
+				para{prefix: "decision  ", pst: look.Dim, text: tidy(it.Action.DecisionID) + ", action " + tidy(it.Action.Hash)})
+			for _, f := range it.Action.Findings {
+				ps = append(ps, para{prefix: "finding   ", pst: look.Dim, text: tidy(f)})
+			}
+		} else {
+			ps = append(ps, para{prefix: "assumes   ", pst: look.Dim, text: it.claim},
+				para{prefix: "verdict   ", pst: look.Dim, text: join(": ", tidy(string(it.Verdict)), it.reason), st: look.Ask})
+		}
 		for _, t := range it.tried {
 			ps = append(ps, para{prefix: "tried     ", pst: look.Dim, text: t})
 		}

@@ -19,7 +19,8 @@ import (
 const trueClaim = "The edge proxy accepts request bodies of 1 MB"
 
 // TestE2EDestroy: whatever is configured, declared, broken or out of place, a
-// call that destroys leaves only when what it rests on was measured and is so.
+// call that destroys leaves only when a person lets it: what it rests on may be
+// measured and so, and still nobody asked for it.
 func TestE2EDestroy(t *testing.T) {
 	t.Parallel()
 	const command = "rm -rf ./data"
@@ -51,8 +52,9 @@ declare:
 	}
 	limit := "limit = 1m\n"
 	for _, v := range []variant{
-		{"its premise is so", "", false, limit, claims(trueClaim), command, true},
-		{"its premise is so, all modes off", off, false, limit, claims(trueClaim), command, true},
+		{"its premise is so", "", false, limit, claims(trueClaim), command, false},
+		{"its premise is so, all modes off", off, false, limit, claims(trueClaim), command, false},
+		{"it makes its directory again", "", false, limit, claims(trueClaim), "mkdir -p ./data", true},
 		{"nothing is declared", "", false, limit, claims(), command, false},
 		{"nothing is declared, all modes off", off, false, limit, claims(), command, false},
 		{"declared in prose", off, false, limit, says("I will be careful."), command, false},

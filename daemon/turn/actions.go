@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 
+	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/gate"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -22,28 +24,27 @@ func modeOf(set Settings, c lemma.Class) lemma.Mode {
 	return gate.DefaultModes()[c]
 }
 
-// rule is the one choke point of all tool calls in answers: implied premises and
-// the action gate sit here. It decides before a call leaves.
+// rule is the one choke point of all tool calls in answers: the action gate and
+// implied premises sit here. It decides before a call leaves.
 func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer, round int) (ruling, error) {
 	if len(ans.Calls) == 0 {
 		note := t.notes
 		t.notes = ""
 		return ruling{note: note}, nil
 	}
-	acts := make([]shell.Action, len(ans.Calls))
+	t.stage = "action"
+	rs := e.judgeCalls(q, t, ans.Calls)
 	effect, class := shell.Effect(""), lemma.Explore
 	var edits []shell.Edit
 	var summary string
-	for i, c := range ans.Calls {
-		a := shell.Tool(c.Name, c.Args)
-		acts[i] = a
-		if !effect.AtLeast(a.Effect) {
-			summary = a.Summary
+	for _, r := range rs {
+		if !effect.AtLeast(r.act.Effect) {
+			summary = r.act.Summary
 		}
-		effect = shell.Join(effect, a.Effect)
-		class = lemma.MaxClass(class, gate.CallClass(a))
-		edits = append(edits, a.Edits...)
-		t.external = t.external || a.External
+		effect = shell.Join(effect, r.act.Effect)
+		class = lemma.MaxClass(class, gate.CallClass(r.act))
+		edits = append(edits, r.act.Edits...)
+		t.external = t.external || r.act.External
 	}
 	if class.Rank() > t.class.Rank() {
 		t.class = class
@@ -52,46 +53,51 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 			return ruling{}, err
 		}
 	}
-	if effect == shell.Catastrophe { // no premise makes it right
+	if r := refusedCall(q, t, rs); r != nil { // no premise makes it right
 		t.decision = decide(t.decision, lemma.DecBlocked)
 		e.counts.blocked.Add(1)
-		return ruling{text: stopped("it would destroy this system: " + unframed(summary) + ". Nothing was run.")}, e.actions(ctx, t, ans.Calls, acts, "DENY", "catastrophe")
+		return ruling{text: refusalText(r, len(rs))}, e.refused(ctx, t, rs)
 	}
 	if !stands(q, t.anchor) {
 		t.covered, t.passes, t.anchor = "", 0, "" // the model no longer knows what was found
 	}
-	why := e.uncovered(q, t, acts, edits, effect, class)
-	if why != "" {
-		return ruling{}, e.allow(ctx, t, ans.Calls, acts, why)
-	}
-	if round+1 >= maxRounds {
+	oc := occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls), acts: rs}
+	var o outcome
+	why := e.uncovered(q, t, rs, edits, effect, class)
+	switch {
+	case why == "" && round+1 >= maxRounds:
 		t.decision = decide(t.decision, lemma.DecBlocked)
-		if err := e.actions(ctx, t, ans.Calls, acts, "DENY", "rounds: the plan still rests on what was measured to be false"); err != nil {
+		if err := e.actions(ctx, t, rs, "DENY", "rounds: the plan still rests on what was measured to be false"); err != nil {
 			return ruling{}, err
 		}
 		return ruling{text: stopped("the plan was corrected several times and still rests on something that this system contradicts.")}, nil
-	}
-	body, err := e.body(q)
-	if err != nil {
-		return ruling{}, err
-	}
-	o, err := e.check(ctx, q, t, body, occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls)})
-	if err != nil {
-		return ruling{}, err
+	case why == "":
+		body, err := e.body(q)
+		if err != nil {
+			return ruling{}, err
+		}
+		if o, err = e.check(ctx, q, t, body, oc); err != nil {
+			return ruling{}, err
+		}
+	case len(oc.pending()) > 0:
+		var err error
+		if o, err = e.decideOn(ctx, q, t, &checked{oc: oc, rung: t.rung, before: t.decision, counts: t.counts, bare: true}); err != nil {
+			return ruling{}, err
+		}
 	}
 	switch {
 	case o.again:
-		return ruling{again: true}, e.actions(ctx, t, ans.Calls, acts, "WITHHELD", "premise contradicted")
+		return ruling{again: true}, e.actions(ctx, t, rs, "WITHHELD", "premise contradicted")
 	case o.ends:
-		return ruling{text: o.text}, e.actions(ctx, t, ans.Calls, acts, o.state, o.why)
+		return ruling{text: o.text}, e.actions(ctx, t, rs, o.state, o.why)
 	}
 	t.notes += o.text
-	return ruling{}, e.allow(ctx, t, ans.Calls, acts, "")
+	return ruling{}, e.allow(ctx, t, rs, why)
 }
 
 // uncovered says why no declare pass is due before these actions, "" when one is.
 // Nothing here may spare an action of effect destroy or above (13).
-func (e *Engine) uncovered(q *Request, t *live, acts []shell.Action, edits []shell.Edit, effect shell.Effect, class lemma.Class) string {
+func (e *Engine) uncovered(q *Request, t *live, rs []*ruled, edits []shell.Edit, effect shell.Effect, class lemma.Class) string {
 	set := e.Settings()
 	if effect.AtLeast(shell.Destroy) {
 		return ""
@@ -111,7 +117,7 @@ func (e *Engine) uncovered(q *Request, t *live, acts []shell.Action, edits []she
 	if !set.DeclareAtAction {
 		return "declared at the prompt"
 	}
-	if onlyEdits(acts) {
+	if onlyEdits(rs) {
 		if ok, why := gate.Trivial(edits); ok {
 			return "trivial: " + why
 		}
@@ -142,9 +148,9 @@ func (e *Engine) broken(t *live, class lemma.Class) string {
 	return ""
 }
 
-func onlyEdits(acts []shell.Action) bool {
-	for _, a := range acts {
-		if a.Effect.AtLeast(shell.Mutate) && len(a.Edits) == 0 {
+func onlyEdits(rs []*ruled) bool {
+	for _, r := range rs {
+		if r.act.Effect.AtLeast(shell.Mutate) && len(r.act.Edits) == 0 {
 			return false
 		}
 	}
@@ -191,46 +197,101 @@ func (e *Engine) measurable(t *live, text string) string {
 	return ""
 }
 
-// allow records the calls as allowed.
-func (e *Engine) allow(ctx context.Context, t *live, calls []wire.Call, acts []shell.Action, why string) error {
-	for _, a := range acts {
-		if a.Effect.AtLeast(shell.Mutate) && t.scope.Name != "" {
+// allow records the calls as allowed. What a person approved leaves on that
+// word, and a word that was given for once is used up by this entry.
+func (e *Engine) allow(ctx context.Context, t *live, rs []*ruled, why string) error {
+	t.openCalls = nil
+	for _, r := range rs {
+		if r.act.Effect.AtLeast(shell.Mutate) && t.scope.Name != "" {
 			e.reuse.changed(t.scope.Name, e.Now())
 		}
+		t.openCalls = append(t.openCalls, r.call)
 	}
-	t.openCalls = calls
-	return e.actions(ctx, t, calls, acts, "ALLOW", why)
+	return e.actions(ctx, t, rs, "ALLOW", why)
+}
+
+// refused records calls of which at least one must not leave: none of them does.
+func (e *Engine) refused(ctx context.Context, t *live, rs []*ruled) error {
+	bodies := make([]lemma.Body, len(rs))
+	for i, r := range rs {
+		state, why := "WITHHELD", "another call of this answer was refused"
+		if r.refusal != "" {
+			state, why = "DENY", r.refusal
+		}
+		bodies[i] = e.actionBody(t, r, state, why)
+	}
+	return e.recordActions(ctx, t, rs, bodies, "DENY")
 }
 
 // actions records one ruling for all calls of an answer, before any of them leaves.
-func (e *Engine) actions(ctx context.Context, t *live, calls []wire.Call, acts []shell.Action, state, why string) error {
-	bodies := make([]lemma.Body, 0, len(calls))
-	for i, c := range calls {
-		h := sha256.New()
-		h.Write([]byte(c.Name + "\x00"))
-		h.Write(c.Args)
-		b := lemma.ActionDecided{
-			Contract: lemma.Contract, ActionHash: hex.EncodeToString(h.Sum(nil)), Tool: cutText(c.Name, maxValueText),
-			Summary: cutText(e.Redact(acts[i].Summary), maxValueText), State: state, Effect: string(acts[i].Effect),
-			Findings: []string{}, Premises: []string{},
+func (e *Engine) actions(ctx context.Context, t *live, rs []*ruled, state, why string) error {
+	bodies := make([]lemma.Body, len(rs))
+	for i, r := range rs {
+		of := state
+		if r.waits && (state == "REQUIRE_CONFIRM" || state == "ESCALATE") {
+			of = string(r.state)
 		}
-		if acts[i].Rule != "" {
-			b.Findings = append(b.Findings, acts[i].Rule)
-		}
-		if why != "" {
-			b.Findings = append(b.Findings, cutText(why, maxValueText))
-		}
-		bodies = append(bodies, b)
+		bodies[i] = e.actionBody(t, r, of, why)
+	}
+	return e.recordActions(ctx, t, rs, bodies, state)
+}
+
+// recordActions makes the entries durable. What the gate did not plainly allow,
+// and what it cannot read, never leaves unrecorded, whatever else may.
+func (e *Engine) recordActions(ctx context.Context, t *live, rs []*ruled, bodies []lemma.Body, state string) error {
+	must := false
+	for _, r := range rs {
+		must = must || r.d.State != action.Allow || r.act.Effect.AtLeast(shell.Opaque)
 	}
 	switch state {
 	case "ALLOW":
-		t.counts.Allowed += len(calls)
+		t.counts.Allowed += len(rs)
 	case "DENY":
-		t.counts.Denied += len(calls)
-	case "REQUIRE_CONFIRM":
-		t.counts.Held += len(calls)
+		t.counts.Denied += len(rs)
+	case "REQUIRE_CONFIRM", "ESCALATE":
+		t.counts.Held += len(rs)
 	}
-	return e.write(ctx, t, bodies...)
+	if !must || state != "ALLOW" {
+		return e.write(ctx, t, bodies...)
+	}
+	drafts := make([]ledger.Draft, len(bodies))
+	for i, b := range bodies {
+		drafts[i] = ledger.Draft{Turn: t.id, Body: b}
+	}
+	if err := t.durable(ctx); err != nil {
+		return fmt.Errorf("fail_closed:audit: %w", err)
+	}
+	if _, err := e.Store.Append(ctx, drafts...); err != nil {
+		return fmt.Errorf("fail_closed:audit: %w", err)
+	}
+	return nil
+}
+
+// actionBody is what stands on the chain of one call.
+func (e *Engine) actionBody(t *live, r *ruled, state, why string) lemma.Body {
+	h := sha256.New()
+	h.Write([]byte(r.call.Name + "\x00"))
+	h.Write(r.call.Args)
+	b := lemma.ActionDecided{
+		Contract: lemma.Contract, ActionHash: hex.EncodeToString(h.Sum(nil)), Tool: cutText(r.call.Name, maxValueText),
+		Summary: cutText(e.Redact(r.act.Summary), maxValueText), State: state, Effect: string(r.act.Effect), Risk: r.d.RiskScore,
+		Findings: []string{}, Premises: []string{},
+		Ruled: string(r.d.State), Enforce: r.phase, DecisionID: r.d.DecisionID, ContextHash: r.d.ContextHash, Policy: cutText(r.d.Policy, maxValueText),
+		Cwd: cutText(e.Redact(t.scope.Cwd), maxValueText),
+	}
+	if r.act.Rule != "" {
+		b.Findings = append(b.Findings, r.act.Rule)
+	}
+	if why != "" {
+		b.Findings = append(b.Findings, cutText(e.Redact(why), maxValueText))
+	}
+	for _, s := range r.d.Signals[:min(len(r.d.Signals), maxSignals)] {
+		b.Signals = append(b.Signals, cutText(e.Redact(fmt.Sprintf("%s %s %d %s: %s", s.Stage, s.Tag, s.Score, s.State, s.Reason)), maxValueText))
+	}
+	if state == "ALLOW" && r.answer != nil {
+		b.Approval = r.answer.Hold + "/" + r.answer.Item
+	}
+	return b
 }
 
 // stopped frames a text of ours that stands in place of an answer.

@@ -21,6 +21,7 @@ type occasion struct {
 	effect shell.Effect // of the actions that wait, "" at the prompt
 	action string       // the strongest of them in one line
 	calls  string       // hash of all of them, "" at the prompt
+	acts   []*ruled     // the calls themselves, none at the prompt
 }
 
 // destroys reports whether what waits may destroy something.
@@ -56,6 +57,8 @@ type checked struct {
 	before     lemma.Decision   // of the turn, before this check
 	counts     lemma.Counts     // likewise
 	turnAnswer lemma.AnswerKind // a person's word on a turn that declared nothing
+	bare       bool             // no premise was due: only the action gate spoke
+	asks       bool             // its acts are put before a person
 }
 
 // check declares, verifies and decides once, and writes every step down before
@@ -102,12 +105,18 @@ func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) 
 			c.turnAnswer = ans.Answer
 		}
 	}
+	if c.turnAnswer == "" && c.oc.approved() {
+		c.turnAnswer = lemma.AnswerApprove
+	}
 	d := gate.Decide(gate.In{
 		Class: c.oc.class, Effect: c.oc.effect, Modes: set.Modes, Watch: set.Watch, Attended: e.attended(q),
 		OverBudget: e.budget.over(e.Now(), set.HoldsPerHour, set.HoldsPerDay), Undeclared: c.undeclared, Answer: c.turnAnswer,
 		HoldOnUnverifiable: set.HoldOnUnverifiable, AnnotateGaps: set.AnnotateGaps, Claims: claims(c.found),
 	})
-	t.gated = true
+	t.gated, c.asks = true, false
+	if !d.Deny || len(d.Hold) > 0 || d.HoldTurn {
+		e.askAction(q, c, &d)
+	}
 	t.decision = decide(c.before, d.Decision)
 	t.counts = addCounts(c.counts, d.Counts)
 	t.counts.Allowed, t.counts.Denied, t.counts.Held = c.counts.Allowed, c.counts.Denied, c.counts.Held
@@ -121,15 +130,17 @@ func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) 
 	case lemma.DecBlocked:
 		e.counts.blocked.Add(1)
 	}
-	if len(d.Hold) > 0 || d.HoldTurn {
+	if len(d.Hold) > 0 || d.HoldTurn || c.asks {
 		return e.askPerson(ctx, q, t, c, d, ledger.Draft{Turn: t.id, Body: decided})
 	}
-	e.cover(t, c)
+	if !c.bare {
+		e.cover(t, c)
+	}
 	if d.Deny {
 		if err := e.write(ctx, t, decided); err != nil {
 			return outcome{}, err
 		}
-		return outcome{ends: true, text: blockedText(c.found, d, lemma.Hold{}), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
+		return outcome{ends: true, text: blockedText(c, d, lemma.Hold{}), state: "DENY", why: "blocked: " + strings.Join(d.Reasons, "; ")}, nil
 	}
 	o := outcome{}
 	if len(d.Correct) > 0 || c.oc.at == "prompt" {

@@ -35,8 +35,12 @@ const turnClaim = "turn:"
 // the question as text and the stored turn waits for its answer.
 func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked, d gate.Out, decided ledger.Draft) (outcome, error) {
 	now := e.Now()
+	kind, pending := "claims", []*ruled(nil)
+	if c.asks {
+		kind, pending = "action", c.oc.pending()
+	}
 	h := lemma.Hold{
-		Kind: "claims", Scope: scopeName(t.scope), Turn: t.id, Conversation: t.conversation, Class: d.Class,
+		Kind: kind, Scope: scopeName(t.scope), Turn: t.id, Conversation: t.conversation, Class: d.Class,
 		Model: cutText(q.Wire.Model, maxValueText), Agent: q.Principal.Agent, PlanSummary: c.plan,
 		ExpiresAt: lemma.Time(now.Add(e.Settings().HoldTTL)), Asker: &lemma.Asker{PID: q.Principal.PID, Start: q.Principal.Start},
 	}
@@ -53,6 +57,10 @@ func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked,
 			Reason: "the model did not say what its plan depends on", Tried: []string{},
 		})
 	}
+	for _, r := range pending {
+		r.waits = true
+		h.Items = append(h.Items, e.actionItem(t, len(h.Items)+1, r, c.undeclared))
+	}
 	wait := e.patience(q)
 	if wait > 0 {
 		h.ClientDeadline = lemma.Time(now.Add(wait))
@@ -61,14 +69,14 @@ func (e *Engine) askPerson(ctx context.Context, q *Request, t *live, c *checked,
 	if err != nil {
 		return outcome{}, err
 	}
-	if d.Decision == lemma.DecHeld && h.Turn == t.id && c.oc.effect.Rank() < shell.Destroy.Rank() {
+	if d.Decision == lemma.DecHeld && h.Turn == t.id && kind == "claims" && c.oc.effect.Rank() < shell.Destroy.Rank() {
 		e.budget.add(now)
 	}
 	t.hold, t.stage = h.ID, "hold"
 	t.show(func(s *snapshot) { s.hold = h.ID })
 	if d.Decision == lemma.DecBlocked {
 		t.stage = "decide"
-		return outcome{ends: true, text: blockedText(c.found, d, h), state: "DENY", why: "blocked, hold " + h.ID}, nil
+		return outcome{ends: true, text: blockedText(c, d, h), state: "DENY", why: "blocked, hold " + h.ID}, nil
 	}
 	if wait > 0 {
 		timer := time.NewTimer(wait)
@@ -132,6 +140,14 @@ func (e *Engine) answered(ctx context.Context, q *Request, t *live, c *checked, 
 	}
 	t.hold, t.stage = "", "decide"
 	t.show(func(s *snapshot) { s.hold = "" })
+	if why := e.heard(h, c.oc.acts); why != "" {
+		t.decision = decide(c.before, lemma.DecBlocked)
+		return outcome{ends: true, text: stopped(unframed(why) + ". Nothing was run."), state: "DENY", why: why + ", hold " + h.ID},
+			e.write(ctx, t, lemma.GateDecided{Contract: lemma.Contract, Decision: lemma.DecBlocked, Class: c.oc.class, Mode: lemma.Block, Reasons: []string{"a person said no, hold " + h.ID}})
+	}
+	if len(c.oc.acts) == 0 && c.turnAnswer == "" && slices.ContainsFunc(h.Items, func(it lemma.HoldItem) bool { return it.Action != nil }) {
+		c.turnAnswer = lemma.AnswerApprove // a stored turn: the calls come again, and are ruled on again
+	}
 	return e.decideOn(ctx, q, t, c)
 }
 
@@ -229,6 +245,9 @@ func (e *Engine) reply(ctx context.Context, q *Request, t *live) (h lemma.Hold, 
 		why = (&hold.Closed{Hold: h}).Error()
 	case h.Kind != "claims" || h.Class.Rank() >= lemma.Destructive.Rank():
 		why = "what destroys is answered in a terminal only"
+		if h.Kind == "action" {
+			why = "actions are approved in a terminal only"
+		}
 	case h.Conversation != t.conversation:
 		why = "it was not asked in this conversation"
 	case !asked(q.Wire, q.Route.PersonItem, hold.Question(h, unframed)):
@@ -318,19 +337,33 @@ func asked(r *wire.Request, person int, question string) bool {
 func short(id string) string { return id[max(len(id)-lemma.ShortLen, 0):] }
 
 // blockedText says why nothing was run and how to go on.
-func blockedText(found []finding, d gate.Out, h lemma.Hold) string {
+func blockedText(c *checked, d gate.Out, h lemma.Hold) string {
 	var b strings.Builder
-	b.WriteString("gettier stopped this: a destructive action rests on something that was not settled.\n")
+	acts := slices.ContainsFunc(h.Items, func(it lemma.HoldItem) bool { return it.Action != nil })
+	if acts {
+		b.WriteString("gettier stopped this: it needs a person's approval, and nobody attends.\n")
+	} else {
+		b.WriteString("gettier stopped this: a destructive action rests on something that was not settled.\n")
+	}
 	for _, i := range d.Hold {
-		fmt.Fprintf(&b, "  Assumed:  %s\n", unframed(found[i].claim))
-		for _, tr := range found[i].tried {
+		fmt.Fprintf(&b, "  Assumed:  %s\n", unframed(c.found[i].claim))
+		for _, tr := range c.found[i].tried {
 			fmt.Fprintf(&b, "  Tried:    %s\n", unframed(tr))
 		}
 	}
-	if d.HoldTurn {
+	for _, it := range h.Items {
+		if it.Action != nil {
+			fmt.Fprintf(&b, "  Wants:    %s\n  Because:  %s: %s\n", unframed(hold.Clip(it.Action.Text)), unframed(it.Action.Effect), unframed(it.Reason))
+		}
+	}
+	if d.HoldTurn || acts && c.undeclared {
 		b.WriteString("  The model did not say which facts the plan depends on.\n")
 	}
-	fmt.Fprintf(&b, "Nothing was run. A person can answer in a terminal (gettier answer %s), then ask again; or mend the sensor.", short(h.ID))
+	if acts {
+		fmt.Fprintf(&b, "Nothing was run. A person can approve it in a terminal (gettier answer %s), then ask again.", short(h.ID))
+	} else {
+		fmt.Fprintf(&b, "Nothing was run. A person can answer in a terminal (gettier answer %s), then ask again; or mend the sensor.", short(h.ID))
+	}
 	return b.String()
 }
 

@@ -430,7 +430,7 @@ func TestUndeclaredIsAnsweredOnce(t *testing.T) {
 		t.Fatalf("first: %s", out.headers.Decision)
 	}
 	h := r.openHold()
-	r.say(h.ID, lemma.AnswerConfirm, "")
+	r.say(h.ID, lemma.AnswerApprove, "")
 	args = `{"command":"rm -rf other"}`
 	if out := ask(); out.headers.Decision != lemma.DecBlocked || strings.Contains(out.buf.String(), "tool_calls") {
 		t.Errorf("another action: %s %s", out.headers.Decision, out.buf.String())

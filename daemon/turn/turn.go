@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
 	"gettier.dev/gettierd/ledger"
@@ -36,6 +37,8 @@ type Store interface {
 	Answers(scope, conversation, claimID string, now time.Time) (lemma.Answer, bool)
 	LastTurn(conversation string) (ledger.TurnRow, bool)
 	ModelRung(upstream, model string) ledger.Rung
+	// Approvals are what persons said to actions filed under an id, newest first.
+	Approvals(scope, conversation, claimID string, now time.Time) []lemma.Answer
 	Hold(id string) (lemma.Hold, error)
 	Holds(state lemma.HoldState, limit int, cursor string) (ledger.Page[lemma.Hold], error)
 	TurnEntries(id string) ([]chain.Entry, error)
@@ -118,9 +121,10 @@ type Settings struct {
 	HoldsPerDay        int
 	HoldTTL            time.Duration
 	ClientWait         time.Duration
-	WaitAlways         bool // wait although no surface is attached: somebody set the time by hand
-	DeclareAtPrompt    bool // declare.at: prompt or both
-	DeclareAtAction    bool // declare.at: action or both
+	WaitAlways         bool   // wait although no surface is attached: somebody set the time by hand
+	Enforce            string // action.enforce: full | hard_deny | shadow, "" = full
+	DeclareAtPrompt    bool   // declare.at: prompt or both
+	DeclareAtAction    bool   // declare.at: action or both
 	DeclareMaxTokens   int
 	DeclareMaxPerTurn  int
 	DeclareReuse       time.Duration
@@ -139,6 +143,8 @@ type Engine struct {
 	Entropy  io.Reader
 	Key      []byte // local HMAC key for conversation and turn keys
 	Redact   func(string) string
+	// Decide is the action gate with the policy in force; nil = built-in rules.
+	Decide   func(action.Action) action.Decision
 	Attended func() bool // a person's surface is attached
 	Log      *slog.Logger
 

@@ -342,7 +342,7 @@ func TestCouldNotRun(t *testing.T) {
 	}
 }
 
-// TestDestructive: what destroys needs a settled verdict, a person, or stays out.
+// TestDestructive: what destroys needs a person, or stays out.
 func TestDestructive(t *testing.T) {
 	destroy := chatCall("c", "shell", `{"command":"rm -rf /var/lib/data"}`)
 	for name, tc := range map[string]struct {
@@ -355,7 +355,8 @@ func TestDestructive(t *testing.T) {
 		"undeclared, nobody there":   {"I cannot do that.", false, "1m", lemma.DecBlocked, 0},
 		"undeclared, attended":       {"no", true, "1m", lemma.DecHeld, 0},
 		"empty declaration":          {`{"plan_summary":"x","lemmas":[]}`, false, "1m", lemma.DecBlocked, 0},
-		"premise stands":             {declared25, false, "30m", lemma.DecReleased, 1},
+		"premise stands":             {declared25, false, "30m", lemma.DecBlocked, 0}, // it never lowers the action gate's verdict
+		"premise stands, attended":   {declared25, true, "30m", lemma.DecHeld, 0},
 		"contradicted over and over": {declared25, false, "1m", lemma.DecBlocked, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -304,19 +304,25 @@ type HeldAction struct {
 	Tool string `json:"tool"`
 	Text string `json:"text"`          // the command, or the arguments
 	Cut  int    `json:"cut,omitempty"` // bytes of them that are not shown
-	// Argv are the programs that it runs, wrappers and quotes resolved.
-	Argv       [][]string `json:"argv,omitempty"`
-	Cwd        string     `json:"cwd,omitempty"`
-	Effect     string     `json:"effect"`
-	State      string     `json:"state"` // REQUIRE_CONFIRM | ESCALATE: to approve that needs a note
-	Findings   []string   `json:"findings"`
-	DecisionID string     `json:"decision_id"`
-	Policy     string     `json:"policy"`
+	// Runs are the programs that it runs, wrappers and quotes resolved.
+	Runs       []HeldCommand `json:"runs,omitempty"`
+	Cwd        string        `json:"cwd,omitempty"`
+	Effect     string        `json:"effect"`
+	State      string        `json:"state"` // REQUIRE_CONFIRM | ESCALATE: to approve that needs a note
+	Findings   []string      `json:"findings"`
+	DecisionID string        `json:"decision_id"`
+	Policy     string        `json:"policy"`
 	// Prefix and Targets say in words what an approval for the task covers beside
 	// this very call: the same programs with the same options, in the same
 	// directory, on no other targets. Empty where it covers nothing else.
 	Prefix  []string `json:"prefix,omitempty"`
 	Targets []string `json:"targets,omitempty"`
+}
+
+// HeldCommand is one program with its words, and what runs it, outermost first.
+type HeldCommand struct {
+	Argv     []string `json:"argv"`
+	Wrappers []string `json:"wrappers,omitempty"`
 }
 
 // Asker is the process that was asked in its chat: only its own next message

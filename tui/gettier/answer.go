@@ -11,6 +11,7 @@ import (
 
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/tui/words"
 )
 
 // answerFlags are one answer for every item of a hold.
@@ -18,6 +19,9 @@ type answerFlags struct {
 	confirm bool
 	correct string
 	waive   string
+	approve bool
+	deny    bool
+	note    string
 	scope   string
 }
 
@@ -29,9 +33,12 @@ func (a *app) answerCommand() *cobra.Command {
 		Long: "Answers every item of a hold: with a flag the same way, without one it asks item by item.\n" +
 			"ID may be the end of one, as `gettier holds` shows it. Only a person in a terminal of their own\n" +
 			"may answer; the first answer wins.\n\n" +
+			"An action is approved or denied: for its task (from what destroys up exactly this action, below that\n" +
+			"the same programs with the same options on no other targets), or once. What cannot be read to its\n" +
+			"end needs a note.\n\n" +
 			"Scope task is this conversation, project is all of the project's for 24 hours (and becomes a told\n" +
 			"fact), once is this turn alone.",
-		Example: "  gettier answer 7f3 --confirm\n  gettier answer 7f3 --correct 'nginx takes 1 MB'\n  gettier answer 7f3 --waive 'only a test machine' --scope once",
+		Example: "  gettier answer 7f3 --confirm\n  gettier answer 7f3 --approve --scope once\n  gettier answer 7f3 --deny --note 'that is the only copy'\n  gettier answer 7f3 --correct 'nginx takes 1 MB'\n  gettier answer 7f3 --waive 'only a test machine' --scope once",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.answer(cmd, args[0], f) },
 	}
@@ -39,8 +46,11 @@ func (a *app) answerCommand() *cobra.Command {
 	fl.BoolVar(&f.confirm, "confirm", false, "what is assumed is true")
 	fl.StringVar(&f.correct, "correct", "", "what is true instead")
 	fl.StringVar(&f.waive, "waive", "", "go on without knowing, and why")
+	fl.BoolVar(&f.approve, "approve", false, "let the action happen")
+	fl.BoolVar(&f.deny, "deny", false, "do not let it happen")
+	fl.StringVar(&f.note, "note", "", "why, with --approve or --deny")
 	fl.StringVar(&f.scope, "scope", string(lemma.ScopeTask), "task, project or once")
-	cmd.MarkFlagsMutuallyExclusive("confirm", "correct", "waive")
+	cmd.MarkFlagsMutuallyExclusive("confirm", "correct", "waive", "approve", "deny")
 	return cmd
 }
 
@@ -62,6 +72,12 @@ func (a *app) answer(cmd *cobra.Command, id string, f answerFlags) error {
 	}
 	one := ipc.ItemAnswer{Scope: scope}
 	switch {
+	case f.approve:
+		one.Answer, one.Text = lemma.AnswerApprove, f.note
+	case f.deny:
+		one.Answer, one.Text = lemma.AnswerDeny, f.note
+	case f.note != "":
+		return usage("--note goes with --approve or --deny")
 	case f.confirm:
 		one.Answer = lemma.AnswerConfirm
 	case cmd.Flags().Changed("correct"):
@@ -132,7 +148,7 @@ func findHold(cmd *cobra.Command, c *ipc.Client, id string) (lemma.Hold, error) 
 // again, end of input leaves the hold open.
 func (a *app) askItems(h lemma.Hold, scope lemma.AnswerScope) ([]ipc.ItemAnswer, error) {
 	if _, ok := terminal(a.in); !ok {
-		return nil, usage("say how: --confirm, --correct TEXT or --waive REASON")
+		return nil, usage("say how: --confirm, --correct TEXT or --waive REASON; an action: --approve or --deny")
 	}
 	in := bufio.NewReader(io.LimitReader(a.in, 64<<10))
 	p := newPrinter(a.err)
@@ -147,11 +163,18 @@ func (a *app) askItems(h lemma.Hold, scope lemma.AnswerScope) ([]ipc.ItemAnswer,
 	}
 	var out []ipc.ItemAnswer
 	for _, it := range h.Items {
+		ans := ipc.ItemAnswer{Item: it.ID, Scope: scope}
+		if it.Action != nil {
+			if err := askAction(p, line, it, &ans); err != nil {
+				return nil, err
+			}
+			out = append(out, ans)
+			continue
+		}
 		p.line("assumed  %s", it.Claim)
 		for _, t := range it.Tried {
 			p.line("tried    %s", t)
 		}
-		ans := ipc.ItemAnswer{Item: it.ID, Scope: scope}
 		for ans.Answer == "" {
 			s, err := line("c confirm · r correct · w waive: ")
 			if err != nil {
@@ -179,6 +202,52 @@ func (a *app) askItems(h lemma.Hold, scope lemma.AnswerScope) ([]ipc.ItemAnswer,
 		out = append(out, ans)
 	}
 	return out, nil
+}
+
+// askAction shows an action and asks for a person's word on it.
+func askAction(p *printer, line func(string) (string, error), it lemma.HoldItem, ans *ipc.ItemAnswer) error {
+	p.text("wants    "+it.Action.Text, "")
+	if it.Action.Cut > 0 {
+		p.line("         and %d bytes more, which are not shown", it.Action.Cut)
+	}
+	for _, c := range it.Action.Runs {
+		p.text("runs     "+words.Runs(c), "")
+	}
+	if it.Action.Cwd != "" {
+		p.text("in       "+it.Action.Cwd, "")
+	}
+	p.text("because  "+it.Action.Effect+": "+it.Reason, "")
+	for _, t := range it.Tried {
+		p.text("note     "+t, "")
+	}
+	if ans.Scope == lemma.ScopeProject {
+		return usage("an action is approved or denied for its task or once, not for the project")
+	}
+	p.text("covers   "+words.Covers(*it.Action, ans.Scope), "")
+	for ans.Answer == "" {
+		s, err := line("a approve · d deny: ")
+		if err != nil {
+			return err
+		}
+		switch s {
+		case "a":
+			ans.Answer = lemma.AnswerApprove
+			if it.Action.State == "ESCALATE" {
+				if ans.Text, err = line("why it may run, though it cannot be read to its end: "); err != nil {
+					return err
+				}
+				if ans.Text == "" {
+					ans.Answer = ""
+				}
+			}
+		case "d":
+			ans.Answer = lemma.AnswerDeny
+			if ans.Text, err = line("why (may be empty): "); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (a *app) tellCommand() *cobra.Command {

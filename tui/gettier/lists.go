@@ -86,8 +86,17 @@ func (a *app) printHolds(p *printer, holds []lemma.Hold) {
 			p.line("  plan     %s", h.PlanSummary)
 		}
 		for _, it := range h.Items {
-			p.line("  assumes  %s", it.Claim)
-			p.line("           %s: %s", string(it.Verdict), it.Reason)
+			if act := it.Action; act != nil {
+				p.hang("  wants    ", act.Text)
+				for _, c := range act.Runs {
+					p.hang("           runs ", words.Runs(c))
+				}
+				p.line("           in %s", words.Or(act.Cwd, "a directory that is not known"))
+				p.line("           %s: %s", act.Effect, it.Reason)
+			} else {
+				p.line("  assumes  %s", it.Claim)
+				p.line("           %s: %s", string(it.Verdict), it.Reason)
+			}
 			for _, t := range it.Tried {
 				p.line("           tried %s", t)
 			}

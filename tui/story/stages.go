@@ -201,6 +201,12 @@ func (t *teller) hold(e ipc.Entry, b lemma.HoldOpened) {
 	t.say("hold", e, "asks %s", words.Count(len(b.Hold.Items), "question", "questions"))
 	for _, it := range b.Hold.Items {
 		t.say("hold", e, "   %s  (%s)", it.Claim, it.Reason)
+		if it.Action == nil {
+			continue
+		}
+		for _, c := range it.Action.Runs {
+			t.say("hold", e, "   runs %s  (%s)", words.Runs(c), it.Action.Effect)
+		}
 	}
 }
 
@@ -248,6 +254,13 @@ func (t *teller) shown(b ipc.Block) bool {
 
 func (t *teller) action(e ipc.Entry, b lemma.ActionDecided) {
 	t.say("act", e, "%s  %s  %s %s", strings.ToLower(b.State), b.Effect, b.Tool, b.Summary)
+	if b.Approval != "" {
+		hold, _, _ := strings.Cut(b.Approval, "/")
+		t.say("act", e, "   approved in hold %s", words.ShortID(hold))
+	}
+	if b.Ruled != "" && b.Ruled != b.State && b.Approval == "" {
+		t.say("act", e, "   the action gate said %s, enforced is %s", strings.ToLower(b.Ruled), words.Or(b.Enforce, "full"))
+	}
 	for _, f := range append(slices.Clone(b.Findings), b.Premises...) {
 		t.say("act", e, "   %s", f)
 	}

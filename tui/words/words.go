@@ -217,6 +217,29 @@ func Asked(kind, prompt string) string {
 	return prompt
 }
 
+// Runs prints a command of a held action with what runs it.
+func Runs(c lemma.HeldCommand) string {
+	if len(c.Wrappers) == 0 {
+		return Argv(c.Argv)
+	}
+	return Argv(c.Argv) + "  by " + strings.Join(c.Wrappers, " › ")
+}
+
+// Covers says what an approval of an action lets out beside this very call.
+func Covers(a lemma.HeldAction, s lemma.AnswerScope) string {
+	switch {
+	case s == lemma.ScopeOnce:
+		return "exactly this, once"
+	case len(a.Prefix) == 0:
+		return "exactly this, for this task"
+	}
+	text := "for this task: " + strings.Join(a.Prefix, " ; ")
+	if len(a.Targets) > 0 {
+		text += " on nothing but " + Argv(a.Targets)
+	}
+	return text
+}
+
 // Scope is a scope without its prefix: shop for project:shop.
 func Scope(s string) string { return strings.TrimPrefix(s, "project:") }
 
