@@ -1,13 +1,12 @@
-// Package action decides whether an action may run. It is pure: the same action
-// gives the same decision, whatever the clock, the machine or the files on it. It
-// weighs what package shell reads; it looks at nothing itself.
+// Package action decides whether an action may run. It is pure: the same action,
+// policy and situation give the same decision, whatever the clock, the machine or
+// the files on it. It weighs what package shell reads; it looks at nothing itself.
 package action
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -37,17 +36,31 @@ func (s State) Rank() int {
 }
 
 // Rules names the built-in rules that a decision was made by.
-const Rules = "builtin/1"
+const Rules = "builtin/2"
+
+// Mode says whether an action asks or acts.
+type Mode string
+
+const (
+	Consultive Mode = "consultive"
+	Operative  Mode = "operative"
+)
 
 // Action is one thing that an agent wants to do: a command line, a program with
-// its arguments, or a call of a tool. Exactly one of the three is given.
+// its arguments, a call of a tool, or a text that may ask for any of these.
+// Exactly one of command, argv and tool is given, or a text alone.
 type Action struct {
-	Actor   string          `json:"actor,omitempty"` // told, never weighed
+	Actor   string          `json:"actor,omitempty"` // key id, else uid and process root; never a name that the agent gives itself
 	Cwd     string          `json:"cwd,omitempty"`   // where it starts, as the agent says
 	Command string          `json:"command,omitempty"`
 	Argv    []string        `json:"argv,omitempty"`
 	Tool    string          `json:"tool,omitempty"` // by any name that an agent has for it
 	Args    json.RawMessage `json:"args,omitempty"` // the tool's arguments as they came
+	// Raw is the text of a person, a tool or a sensor that the action came from. It
+	// is looked at as text; alone it is the action.
+	Raw string `json:"raw_input,omitempty"`
+	// Mode is a hint: ask, operate or "". A hint to ask does not hold for what acts.
+	Mode string `json:"mode,omitempty"`
 }
 
 // Finding is one thing in an action that a rule spoke to.
@@ -61,28 +74,17 @@ type Finding struct {
 	End      int          `json:"end"`                // where there is no command to point into
 }
 
-// Refused reports a decision that no answer of a person turns into a yes: a DENY,
-// what a stage failed on, and an actor that asks too often. Any other state but
-// ALLOW is a hold.
-func (d Decision) Refused() bool {
-	if d.State == Deny {
-		return true
-	}
-	for _, s := range d.Signals {
-		if d.State == Escalate && (strings.HasPrefix(s.Tag, "fail_closed:") || s.Tag == "rate_limited") {
-			return true
-		}
-	}
-	return false
-}
-
 // Signal is what one stage says.
 type Signal struct {
-	Stage  string `json:"stage"`
-	Tag    string `json:"tag"`
-	Score  int    `json:"score"` // 0–100
-	State  State  `json:"state"` // the mildest state that this signal lets through
-	Reason string `json:"reason"`
+	Stage      string `json:"stage"`
+	Tag        string `json:"tag"`
+	Score      int    `json:"score"`      // 0–100
+	Confidence int    `json:"confidence"` // percent
+	Points     int    `json:"points"`     // score × confidence × weight, as it counts in the sum
+	State      State  `json:"state"`      // the mildest state that this signal lets through
+	Reason     string `json:"reason"`
+	Start      int    `json:"start,omitempty"` // bytes of raw_input, end exclusive, where the signal is about a place in it
+	End        int    `json:"end,omitempty"`
 }
 
 // Decision is the ruling on one action.
@@ -90,8 +92,11 @@ type Decision struct {
 	State       State        `json:"state"`
 	Allowed     bool         `json:"allowed"`
 	Effect      shell.Effect `json:"effect"`
-	RiskScore   int          `json:"risk_score"` // 0–100, the strongest signal's
+	Mode        Mode         `json:"mode"`
+	RiskScore   int          `json:"risk_score"` // 0–100 (D3)
+	RawTotal    int          `json:"raw_total"`  // the sum of points, not cut off
 	Reason      string       `json:"reason"`
+	Violated    *string      `json:"violated_principle"`
 	Findings    []Finding    `json:"findings"`
 	Signals     []Signal     `json:"signals"`
 	Explain     Graph        `json:"explain"`
@@ -101,17 +106,45 @@ type Decision struct {
 	ContextHash string       `json:"context_hash"` // SHA-256 of the action, hex
 }
 
+// Refused reports a decision that no answer of a person turns into a yes: a DENY,
+// what a stage failed on, and an actor that asks too often. Any other state but
+// ALLOW is a hold.
+func (d Decision) Refused() bool {
+	if d.State == Deny {
+		return true
+	}
+	for _, s := range d.Signals {
+		if d.State == Escalate && (strings.HasPrefix(s.Tag, tagFailed) || s.Tag == tagThrottled) {
+			return true
+		}
+	}
+	return false
+}
+
 // weighing is one action on its way through the stages.
 type weighing struct {
 	action   Action
 	policy   *Policy
 	about    Situation
 	read     shell.Action
+	effect   shell.Effect // what the action does, evidence of the disk counted in
+	asks     bool         // nothing in the action acts
+	mode     Mode
 	findings []Finding
 	signals  []Signal
+	total    int
+	violated string
 }
 
-func (w *weighing) signal(s Signal) { w.signals = append(w.signals, s) }
+func (w *weighing) signal(s Signal) {
+	if s.Confidence == 0 {
+		s.Confidence = 100
+	}
+	w.signals = append(w.signals, s)
+}
+
+// operates reports an action that acts, which the gates of tools and paths are for.
+func (w *weighing) operates() bool { return !w.asks }
 
 // stage looks at an action and adds signals. Its error, like its panic, refuses
 // the action.
@@ -120,9 +153,25 @@ type stage struct {
 	run  func(*weighing) error
 }
 
-// stages in the order in which they run.
-func stages() []stage {
-	return []stage{{"contract", contract}, {"self_protection", selfProtection}, {"effect", effect}, {"sensitive_write", sensitiveWrite}}
+// stages in the order in which they run. self_protection, effect and
+// sensitive_write together are the procedural guard.
+func stages() []stage { return slices.Clone(pipeline[:]) }
+
+var pipeline = [...]stage{
+	{"contract", contract},
+	{"intent_escalation", escalateIntent},
+	{"mode", setMode},
+	{"rate_limiter", limitRate},
+	{"execution_gate", executionGate},
+	{"capability_gate", capabilityGate},
+	{"jailbreak_guard", jailbreakGuard},
+	{"self_protection", selfProtection},
+	{"effect", weighEffect},
+	{"sensitive_write", sensitiveWrite},
+	{"constitution", constitution},
+	{"risk_aggregation", aggregate},
+	{"confirmation_gate", confirmationGate},
+	{"policy_engine", policyEngine},
 }
 
 // Decide rules on an action by a policy (nil is Default) in a situation. It
@@ -132,19 +181,27 @@ func Decide(a Action, p *Policy, s Situation) Decision {
 	if p == nil {
 		p = Default()
 	}
-	return decide(a, p, s, stages())
+	return decide(a, p, s, pipeline[:])
 }
 
+// decide runs every stage, also after one that failed: a failure must not hide
+// what a later stage would have denied. Only an action that cannot be read at all
+// goes no further.
 func decide(a Action, p *Policy, about Situation, all []stage) Decision {
-	w := &weighing{action: a, policy: p, about: about}
-	for _, s := range all {
+	w := &weighing{action: a, policy: p, about: about, signals: make([]Signal, 0, 4)}
+	for i, s := range all {
 		if err := runStage(w, s); err != nil {
-			w.signal(Signal{Stage: s.name, Tag: "fail_closed:" + s.name, Score: 100, State: Escalate, Reason: err.Error()})
-			break
+			w.signal(Signal{Stage: s.name, Tag: tagFailed + s.name, State: Escalate, Reason: err.Error()})
+			if i == 0 {
+				break
+			}
 		}
 	}
 	return conclude(w)
 }
+
+// tagFailed begins the tag of a stage that could not do its work.
+const tagFailed = "fail_closed:"
 
 func runStage(w *weighing, s stage) (err error) {
 	defer func() {
@@ -153,36 +210,4 @@ func runStage(w *weighing, s stage) (err error) {
 		}
 	}()
 	return s.run(w)
-}
-
-// conclude takes the strictest signal; among equals the first.
-func conclude(w *weighing) Decision {
-	d := Decision{State: Allow, Effect: w.read.Effect, Findings: w.findings, Signals: w.signals, Rules: Rules, Policy: w.policy.fingerprint}
-	if d.Findings == nil {
-		d.Findings = []Finding{}
-	}
-	if len(d.Signals) == 0 {
-		d.Signals = []Signal{{Stage: "conclusion", Tag: "fail_closed:conclusion", Score: 100, State: Escalate, Reason: "no stage said anything"}}
-	}
-	if d.Effect == "" {
-		d.Effect = shell.Opaque
-	}
-	for i, s := range d.Signals {
-		if i == 0 || s.State.Rank() > d.State.Rank() {
-			d.State, d.Reason = s.State, s.Reason
-		}
-		d.RiskScore = max(d.RiskScore, s.Score)
-	}
-	d.Allowed = d.State == Allow
-	context, err := json.Marshal(w.action)
-	if err != nil { // raw arguments that are no JSON
-		w.action.Args, _ = json.Marshal(string(w.action.Args))
-		context, _ = json.Marshal(w.action)
-	}
-	sum := sha256.Sum256(context)
-	d.ContextHash = hex.EncodeToString(sum[:])
-	id := sha256.Sum256([]byte(d.Policy + d.ContextHash))
-	d.DecisionID = hex.EncodeToString(id[:8])
-	d.Explain = graph(d)
-	return d
 }

@@ -15,22 +15,31 @@ func contract(w *weighing) error {
 			forms++
 		}
 	}
+	switch a.Mode {
+	case "", "ask", "operate":
+	default:
+		return errors.New("the mode is neither ask nor operate")
+	}
 	switch {
-	case forms == 0:
-		return errors.New("the action names no command and no tool")
 	case forms > 1:
 		return errors.New("the action names more than one of command, argv and tool")
+	case forms == 0 && a.Raw != "":
+		w.read = shellAction(a.Raw, shell.Read(a.Raw))
+		w.read.Kind = kindText
+	case forms == 0:
+		return errors.New("the action names no command and no tool")
 	case a.Tool != "":
-		w.read = shell.Tool(a.Tool, a.Args)
-	default:
-		r := shell.Reading{}
-		if a.Command != "" {
-			r = shell.Read(a.Command)
-		} else {
-			r = shell.ReadArgv(a.Argv)
+		name := a.Tool
+		if target, ok := w.policy.Tools.Aliases[name]; ok {
+			name = target
 		}
-		w.read = shell.Action{Kind: "shell", Effect: r.Effect, Paths: r.Paths, Command: a.Command, Shell: r, Rule: r.Rule, Why: r.Why}
+		w.read = shell.Tool(name, a.Args)
+	case a.Command != "":
+		w.read = shellAction(a.Command, shell.Read(a.Command))
+	default:
+		w.read = shellAction("", shell.ReadArgv(a.Argv))
 	}
+	w.effect = w.read.Effect
 	for _, c := range w.read.Shell.Commands {
 		f := Finding{Rule: c.Rule, Effect: c.Effect, Why: c.Why, Argv: c.Argv, Wrappers: c.Wrappers}
 		if len(a.Argv) == 0 {
@@ -46,4 +55,11 @@ func contract(w *weighing) error {
 	}
 	w.findings = append(w.findings, Finding{Rule: w.read.Rule, Effect: w.read.Effect, Why: w.read.Why})
 	return nil
+}
+
+// kindText is a text that may be a question or a command.
+const kindText = "text"
+
+func shellAction(text string, r shell.Reading) shell.Action {
+	return shell.Action{Kind: "shell", Effect: r.Effect, Paths: r.Paths, Command: text, Shell: r, Rule: r.Rule, Why: r.Why}
 }

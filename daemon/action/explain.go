@@ -2,7 +2,8 @@ package action
 
 import "strconv"
 
-// Graph shows how a decision came about: findings and signals lead to the state.
+// Graph shows how a decision came about: findings lead to signals, signals by
+// their points to the sum of risk and by their states to the state.
 type Graph struct {
 	Nodes []Node `json:"nodes"`
 	Edges []Edge `json:"edges"`
@@ -11,12 +12,12 @@ type Graph struct {
 // Node is one step of a decision.
 type Node struct {
 	ID   string `json:"id"`
-	Kind string `json:"kind"` // finding | signal | state
+	Kind string `json:"kind"` // finding | signal | risk | state
 	Text string `json:"text"`
 }
 
-// Edge leads from a step to what it counts for; Weight is the score it adds,
-// 0–100, and 0 from a finding to the signal that sums it up.
+// Edge leads from a step to what it counts for; Weight is the points it adds to
+// the sum of risk, and 0 where it adds none.
 type Edge struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
@@ -37,7 +38,20 @@ func graph(d Decision) Graph {
 				}
 			}
 		}
-		g.Edges = append(g.Edges, Edge{From: id("s", i), To: "state", Weight: s.Score})
+		if s.Points > 0 {
+			g.Edges = append(g.Edges, Edge{From: id("s", i), To: "risk", Weight: s.Points})
+		}
+		if s.Points == 0 || s.State != Allow {
+			g.Edges = append(g.Edges, Edge{From: id("s", i), To: "state"})
+		}
+	}
+	if d.RawTotal > 0 {
+		text := "risk " + strconv.Itoa(d.RiskScore)
+		if d.RawTotal != d.RiskScore {
+			text += " (" + strconv.Itoa(d.RawTotal) + ")"
+		}
+		g.Nodes = append(g.Nodes, Node{ID: "risk", Kind: "risk", Text: text})
+		g.Edges = append(g.Edges, Edge{From: "risk", To: "state"})
 	}
 	g.Nodes = append(g.Nodes, Node{ID: "state", Kind: "state", Text: string(d.State)})
 	return g

@@ -17,7 +17,7 @@ func TestExports(t *testing.T) {
 			t.Errorf("mermaid line %q", l)
 		}
 	}
-	if !strings.HasPrefix(m, "flowchart LR\n") || !strings.Contains(m, "s0 -->|55| state") || !strings.Contains(m, `state["REQUIRE_CONFIRM"]`) {
+	if !strings.HasPrefix(m, "flowchart LR\n") || !strings.Contains(m, "s0 -->|47| risk") || !strings.Contains(m, `state["REQUIRE_CONFIRM"]`) {
 		t.Errorf("mermaid %s", m)
 	}
 	h := d.HTML()

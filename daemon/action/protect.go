@@ -18,9 +18,12 @@ func selfProtection(w *weighing) error {
 	deny := func(why string) {
 		w.signal(Signal{Stage: "self_protection", Tag: "self_protection", Score: 100, State: Deny, Reason: why})
 	}
+	if w.read.Kind == kindText && !w.operates() {
+		return nil
+	}
 	if w.read.Effect.AtLeast(shell.Mutate) {
 		for _, p := range w.read.Paths {
-			if ownPath(p) {
+			if ownPath(p) || w.about.Disk != nil && ownPath(w.real(p)) {
 				deny("writes " + p + ", which is gettier's own")
 				return nil
 			}
@@ -111,18 +114,22 @@ func ownPath(p string) bool {
 // sensitiveWrite asks a person before something is written that runs at the next
 // ordinary step or tells an agent how to behave (13.8, 13.16).
 func sensitiveWrite(w *weighing) error {
-	if !w.read.Effect.AtLeast(shell.Mutate) {
+	if !w.read.Effect.AtLeast(shell.Mutate) || w.read.Kind == kindText && !w.operates() {
 		return nil
 	}
 	for _, p := range w.read.Paths {
-		if why := sensitivePath(p); why != "" {
-			w.signal(Signal{Stage: "sensitive_write", Tag: "sensitive_write", Score: 60, State: RequireConfirm, Reason: "writes " + p + ": " + why})
+		why := sensitivePath(p)
+		if why == "" && w.about.Disk != nil {
+			why = sensitivePath(w.real(p))
+		}
+		if why != "" {
+			w.signal(Signal{Stage: "sensitive_write", Tag: "sensitive_write", Score: 45, Confidence: 65, State: RequireConfirm, Reason: "writes " + p + ": " + why})
 			return nil
 		}
 	}
 	for _, c := range w.read.Shell.Commands {
 		if c.Rule == "cron" {
-			w.signal(Signal{Stage: "sensitive_write", Tag: "sensitive_write", Score: 60, State: RequireConfirm, Reason: "changes a crontab: its lines run later"})
+			w.signal(Signal{Stage: "sensitive_write", Tag: "sensitive_write", Score: 45, Confidence: 65, State: RequireConfirm, Reason: "changes a crontab: its lines run later"})
 			return nil
 		}
 	}

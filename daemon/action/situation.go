@@ -18,8 +18,12 @@ type Rate struct {
 // action is judged; what it does not know it does not vouch for.
 type Disk interface {
 	// Regenerable reports whether all that removing path takes away is made again
-	// by a build (13.6). cwd is where the command runs, "" where unknown.
+	// by a build (13.6). cwd is where the command runs, "" where unknown. That the
+	// directory's name is one of the list has been checked by the caller.
 	Regenerable(cwd, path string) Evidence
+	// Real is where path leads once links are followed, "" where that is unknown.
+	// The last part need not exist.
+	Real(cwd, path string) string
 }
 
 // Evidence is one answer of a Disk.

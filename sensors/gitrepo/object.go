@@ -198,7 +198,7 @@ func packed(f *os.File, off int64, nameSize, depth int) (int, []byte, error) {
 	r := io.NewSectionReader(f, off, 1<<40)
 	head := make([]byte, 64)
 	n, err := r.Read(head)
-	if err != nil || n < 2 {
+	if err != nil && !errors.Is(err, io.EOF) || n < 2 { // the last object lies nearer to the end than that
 		return 0, nil, errObject
 	}
 	head = head[:n]
@@ -211,7 +211,7 @@ func packed(f *os.File, off int64, nameSize, depth int) (int, []byte, error) {
 	}
 	base := int64(0)
 	switch kind {
-	case kindCommit:
+	case kindCommit, kindTree, kindBlob:
 	case kindOffset:
 		d, n := uvarint(head[at:])
 		if n == 0 || d == 0 || int64(d) >= off {

@@ -5,6 +5,7 @@
 package prompt
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -102,4 +103,11 @@ func (t *text) latinise(k int) {
 		}
 	}
 	*t = out
+}
+
+// Words cuts a text into its words, normalised as Scan does it, punctuation away.
+func Words(s string) []string {
+	return strings.FieldsFunc(string(normalise(s).s), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\''
+	})
 }

@@ -65,7 +65,7 @@ func nested(r *Reading, v gjson.Result, depth int) {
 					}
 					short := name.Str[strings.LastIndexByte(name.Str, '.')+1:]
 					if a := Tool(short, []byte(text)); a.Effect.AtLeast(Destroy) {
-						*r = merge(*r, Reading{Effect: a.Effect, Rule: a.Rule, Why: a.Why, Commands: a.Shell.Commands, Paths: a.Paths})
+						*r = merge(*r, Reading{Effect: a.Effect, Rest: a.Effect, Rule: a.Rule, Why: a.Why, Commands: a.Shell.Commands, Paths: a.Paths})
 					}
 				}
 			}

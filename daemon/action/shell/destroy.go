@@ -101,6 +101,12 @@ func blockDevice(p string) bool {
 // regenerable is 13.6's closed list of directories that a build makes again.
 var regenerable = set("node_modules dist build out target .next .cache __pycache__ .venv coverage .pytest_cache")
 
+// Regenerable reports the name of a directory that is on that list.
+func Regenerable(name string) bool { return regenerable[name] }
+
+// Precious reports a file or directory whose loss is data loss, by its name.
+func Precious(name string) bool { return preciousName(name) }
+
 // preciousName reports a file whose loss is data loss, by its name.
 func preciousName(p string) bool {
 	b := strings.ToLower(p[strings.LastIndexByte(p, '/')+1:])
@@ -127,7 +133,7 @@ func remove(w *walker, c call) ruling {
 		return ruling{effect: Catastrophe, rule: "rm.root", why: "rm with --no-preserve-root", paths: pos}
 	}
 	r := mutate("rm.file", "removes files", pos...)
-	regen := recursive && len(pos) > 0
+	regen, named := recursive && len(pos) > 0, name == "rm"
 	for _, p := range pos {
 		full := joinPath(w.cwd, p.s)
 		switch {
@@ -145,12 +151,18 @@ func remove(w *walker, c call) ruling {
 			r.effect, r.rule, r.why = Join(r.effect, Destroy), "rm.precious", "removes "+p.s
 		}
 		b := strings.TrimSuffix(full, "/")
-		regen = regen && !p.dyn && !p.glob && regenerable[b[strings.LastIndexByte(b, '/')+1:]] && !strings.HasPrefix(full, "..") && full[0] != '/' && full[0] != '~' && full[0] != '$'
+		named = named && !p.dyn && !p.glob && p.s != "" && b != "" && !strings.HasPrefix(b, "..") && b != "." && b[0] != '/' && b[0] != '~' && b[0] != '$'
+		regen = regen && named && regenerable[b[strings.LastIndexByte(b, '/')+1:]]
 	}
 	if len(pos) == 0 && c.in.kind == unknown && recursive {
 		return destroy("rm.recursive", "removes files known only when it runs")
 	}
 	r.regen = regen && r.effect == Destroy
+	if named && recursive && r.rule == "rm.recursive" {
+		for _, p := range pos {
+			r.removes = append(r.removes, p.s)
+		}
+	}
 	return r
 }
 

@@ -9,6 +9,8 @@ type ruling struct {
 	why    string
 	paths  []word // written or removed
 	regen  bool
+	// removes are known relative paths that a recursive removal takes away.
+	removes []string
 }
 
 // classifier rules on one program. A family of programs is one file with its
@@ -66,13 +68,24 @@ func classifierOf(name string) (f classifier, known bool) {
 	return unknownProgram, false
 }
 
+// KnownProgram reports a program that a table here speaks of.
+func KnownProgram(name string) bool {
+	_, known := classifierOf(name)
+	_, wraps := wrappers[name]
+	return known || wraps || shells[name]
+}
+
 // record adds a command with its ruling to the reading.
 func (w *walker) record(c call, e Effect, rule, why string) {
 	w.add(c, ruling{effect: e, rule: rule, why: why})
 }
 
 func (w *walker) add(c call, r ruling) {
+	rest := w.rest
 	w.note(r.effect, r.rule, r.why)
+	if r.removes != nil && !w.lost {
+		w.rest = rest
+	}
 	for _, p := range r.paths {
 		w.path(p.s)
 	}
@@ -90,6 +103,9 @@ func (w *walker) add(c call, r ruling) {
 			cmd.Argv[i] = a.s[:maxWord]
 		}
 		cmd.Dynamic = cmd.Dynamic || a.dyn
+	}
+	if !w.lost {
+		cmd.Removes = r.removes
 	}
 	if len(w.wraps) > 0 {
 		cmd.Wrappers = append([]string(nil), w.wraps...)
@@ -139,8 +155,11 @@ func (w *walker) program(name string, c call) stream {
 		r.effect, r.rule, r.why = Join(r.effect, e), rule, why
 	}
 	w.add(c, r)
-	if name == "cd" || name == "pushd" {
+	switch name {
+	case "cd", "pushd":
 		w.chdir(c)
+	case "popd":
+		w.lost = true
 	}
 	return output(c.args, c.in)
 }
@@ -163,8 +182,10 @@ func (w *walker) chdir(c call) {
 			continue
 		}
 		dir = a.s
+		w.lost = w.lost || a.dyn || a.glob || a.s == "-"
 		break
 	}
+	w.lost = w.lost || w.branch > 0
 	w.cwd = joinPath(w.cwd, dir)
 }
 

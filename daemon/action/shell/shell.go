@@ -57,8 +57,11 @@ type Command struct {
 	// build makes them again. Whether that is true here only the disk can tell
 	// (13.6), so Effect does not count on it.
 	Regenerable bool
-	Start       int // byte span in the text that was read
-	End         int
+	// Removes are the paths of a recursive removal that touches nothing else, when
+	// every one of them is known, named and below the directory it runs in.
+	Removes []string
+	Start   int // byte span in the text that was read
+	End     int
 }
 
 // Program is the base name of the command.
@@ -72,6 +75,7 @@ func (c Command) Program() string {
 // Reading is what a command line does.
 type Reading struct {
 	Effect   Effect
+	Rest     Effect // Effect without the commands that have Removes
 	Commands []Command
 	Paths    []string // files written or removed, as spelled
 	Opaque   bool     // some of it cannot be known before it runs

@@ -65,6 +65,9 @@ var toolNames = func() map[string]string {
 	return m
 }()
 
+// KnownTool reports a name of a tool that agents have.
+func KnownTool(name string) bool { return toolNames[plain(name)] != "" }
+
 // fields are a call's arguments by name; a name that stands twice is the last,
 // as JSON.parse has it, and is told.
 type fields struct {
@@ -280,7 +283,7 @@ func shellTool(f fields) Action {
 	a.Command = strings.TrimSuffix(a.Command, "\n")
 	r = merge(r, environment(f.m["env"]))
 	if sh := f.str("shell"); sh != "" && !knownShell(sh) {
-		r = merge(r, Reading{Effect: Opaque, Rule: "shell.other", Why: "is read by " + sh})
+		r = merge(r, Reading{Effect: Opaque, Rest: Opaque, Rule: "shell.other", Why: "is read by " + sh})
 	}
 	if !found && !r.Effect.AtLeast(Destroy) {
 		a.Effect, a.Rule, a.Why, a.Summary = Opaque, "shell.empty", "a shell call without a command that can be read", "shell"
@@ -310,7 +313,7 @@ func messagesAgent(name string, f fields) bool {
 }
 
 // unreadable is an argument that must hold a command and does not.
-var unreadable = Reading{Effect: Opaque, Rule: "shell.empty", Why: "a shell call without a command that can be read"}
+var unreadable = Reading{Effect: Opaque, Rest: Opaque, Rule: "shell.empty", Why: "a shell call without a command that can be read"}
 
 // environment reads the variables that a call sets for its command, as if the
 // command were preceded by them.
@@ -348,6 +351,7 @@ func merge(a, b Reading) Reading {
 	if b.Effect != "" && (a.Effect == "" || b.Effect.Rank() > a.Effect.Rank()) {
 		a.Effect, a.Rule, a.Why = b.Effect, b.Rule, b.Why
 	}
+	a.Rest = Join(a.Rest, b.Rest)
 	a.Opaque = a.Opaque || b.Opaque
 	a.Commands = append(a.Commands, b.Commands...)
 	a.Paths = append(a.Paths, b.Paths...)

@@ -21,6 +21,8 @@ type walker struct {
 	cmds   []Command
 	paths  []string
 	effect Effect
+	rest   Effect // without removals that name all they remove
+	lost   bool   // a cd may or may not have happened
 	rule   string
 	why    string
 	opaque bool
@@ -69,15 +71,16 @@ func (w *walker) note(e Effect, rule, why string) {
 	if e == Opaque {
 		w.opaque = true
 	}
+	w.rest = Join(w.rest, e)
 	if w.effect == "" || e.Rank() > w.effect.Rank() {
 		w.effect, w.rule, w.why = e, rule, why
 	}
 }
 
 func (w *walker) reading() Reading {
-	r := Reading{Effect: w.effect, Commands: w.cmds, Paths: w.paths, Opaque: w.opaque, Rule: w.rule, Why: w.why}
+	r := Reading{Effect: w.effect, Rest: w.rest, Commands: w.cmds, Paths: w.paths, Opaque: w.opaque, Rule: w.rule, Why: w.why}
 	if r.Effect == "" {
-		r.Effect, r.Rule, r.Why = ReadOnly, "nothing", "runs nothing"
+		r.Effect, r.Rest, r.Rule, r.Why = ReadOnly, ReadOnly, "nothing", "runs nothing"
 	}
 	return r
 }

@@ -82,11 +82,18 @@ func Decode(data []byte, v any) (d *Doc) {
 	default:
 		d.add(place(bodies[1]), "a second document is not allowed", "")
 	}
+	return d
+}
+
+// sorted keeps faults in the order of the file, whatever found them.
+func (d *Doc) sorted() {
 	sort.SliceStable(d.Problems, func(i, j int) bool {
 		a, b := d.Problems[i], d.Problems[j]
-		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
+		if a.Line != b.Line || a.Column != b.Column {
+			return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
+		}
+		return a.What < b.What
 	})
-	return d
 }
 
 // Fault adds a fault at the value under path, like rules[2].when.program; where
@@ -137,6 +144,7 @@ func (d *Doc) add(p *token.Position, what, hint string) {
 	}
 	if len(d.Problems) < maxProblems {
 		d.Problems = append(d.Problems, Problem{line, col, what, hint})
+		d.sorted()
 	}
 }
 

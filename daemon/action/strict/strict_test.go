@@ -39,7 +39,7 @@ func TestFaults(t *testing.T) {
 		doc  string
 		want []string // each a prefix of line:column: what
 	}{
-		"all at once": {"nmae: a\ncount: x\non: yes\nwords:\n  - {a: b}\n", []string{`1:1: the file has no key "nmae"; did you mean name?`, "2:8: count must be a whole number", "3:5: on must be true or false", "5:"}},
+		"all at once": {"nam: a\ncount: x\non: yes\nwords:\n  - {a: b}\n", []string{`1:1: the file has no key "nam"; did you mean name?`, "2:8: count must be a whole number", "3:5: on must be true or false", "5:"}},
 		"twice":       {"name: a\nname: b\n", []string{"2:1"}},
 		"empty":       {"# nothing\n", []string{"1:1: the file is empty"}},
 		"null":        {"name:\n", []string{"1:"}},

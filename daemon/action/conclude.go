@@ -1,0 +1,73 @@
+package action
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"gettier.dev/gettierd/daemon/action/shell"
+)
+
+// conclude takes the strictest signal; among equals the first.
+func conclude(w *weighing) Decision {
+	d := Decision{State: Allow, Effect: w.effect, Mode: w.mode, RawTotal: w.total, RiskScore: min(max(w.total, 0), 100), Findings: w.findings, Signals: w.signals, Rules: Rules, Policy: w.policy.fingerprint}
+	if d.Findings == nil {
+		d.Findings = []Finding{}
+	}
+	if d.Mode == "" {
+		d.Mode = Operative
+	}
+	if d.Effect == "" {
+		d.Effect = w.read.Effect
+	}
+	if d.Effect == "" {
+		d.Effect = shell.Opaque
+	}
+	if !judged(d.Signals) {
+		d.Signals = append(d.Signals, Signal{Stage: "conclusion", Tag: tagFailed + "conclusion", Confidence: 100, State: Escalate, Reason: "no stage said what the action does"})
+	}
+	set := false
+	for _, s := range d.Signals {
+		if quiet(s) {
+			continue
+		}
+		if !set || s.State.Rank() > d.State.Rank() {
+			d.State, d.Reason, set = s.State, s.Reason, true
+		}
+	}
+	d.Allowed = d.State == Allow
+	if w.violated != "" {
+		d.Violated = &w.violated
+	}
+	d.ContextHash = w.action.Hash()
+	id := sha256.Sum256([]byte(d.Policy + d.ContextHash))
+	d.DecisionID = hex.EncodeToString(id[:8])
+	d.Explain = graph(d)
+	return d
+}
+
+// judged reports that the effect was weighed, or that it was told why not:
+// without either nothing is allowed.
+func judged(signals []Signal) bool {
+	for _, s := range signals {
+		if s.Stage == "effect" || strings.HasPrefix(s.Tag, tagFailed) {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet signals tell how a decision came about and are no reason for it.
+func quiet(s Signal) bool { return s.State == Allow && s.Stage != "effect" }
+
+// Hash is the SHA-256 of the action in its canonical form, hex.
+func (a Action) Hash() string {
+	context, err := json.Marshal(a)
+	if err != nil { // raw arguments that are no JSON
+		a.Args, _ = json.Marshal(string(a.Args))
+		context, _ = json.Marshal(a)
+	}
+	sum := sha256.Sum256(context)
+	return hex.EncodeToString(sum[:])
+}
