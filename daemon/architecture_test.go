@@ -21,7 +21,7 @@ var tiers = map[string]int{
 	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "ledger/powerloss": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "config/watch": 0,
 	"sensors/gitrepo": 1, "sensors/symbols": 1, "sensors/packs": 0, "sensors/probe": 2,
 	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 15, "tui/story": 3, "tui/words": 2,
-	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
+	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "ledger/keyfile": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
 	"sensors/verdict": 3, "ledger": 3, "tui": 4, "tui/rows": 2, "tui/theme": 2,
 	"sensors":              4,
 	"daemon/action/strict": 1, "daemon/action/prompt": 1, "daemon/action/rate": 6, "daemon/action/evidence": 6, "daemon/action/replay": 6,

@@ -8,7 +8,6 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ledger"
-	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/snapshot"
 )
 
@@ -53,7 +52,7 @@ func (s *snapshots) keep(dir string) error {
 	}
 	l, place := s.ledger, snapshot.Dir(dir)
 	signed := l.Checkpoint()
-	now, err := chain.OpenCheckpoint(signed, l.PublicKey())
+	now, err := l.Keys().Open(signed)
 	if err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
 	}
@@ -62,7 +61,7 @@ func (s *snapshots) keep(dir string) error {
 		return err
 	}
 	if old != nil {
-		before, err := chain.OpenCheckpoint(old, l.PublicKey())
+		before, err := l.Keys().Open(old)
 		if err != nil {
 			return fmt.Errorf("the newest one in %s does not hold: %w", dir, err)
 		}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -47,6 +48,8 @@ type group struct {
 	blobs   []packed
 	forget  [][32]byte // blobs to drop when nothing newer names them; the items say up to where
 	through uint64
+	next    ed25519.PrivateKey // the log's next key: the one item is made where it stands
+	by      string             // who asked for it
 	receipt Receipt
 	err     error
 	done    chan struct{} // closed after receipt or err is set

@@ -112,12 +112,8 @@ func restore(ctx context.Context, backup, path string, o RestoreOptions) (r Repl
 	if !h.Sound {
 		return r, fmt.Errorf("%w: %s", ErrDamaged, h.Reason)
 	}
-	outside, err := readOutside(o.CheckpointFile, o.public())
-	if err != nil {
+	if r.Had, err = seenOutside(o.Options); err != nil {
 		return r, err
-	}
-	if outside != nil {
-		r.Had = outside.Size
 	}
 	if r.Had > h.Size && !o.Older {
 		return r, fmt.Errorf("%w: the backup has %d entries, the ledger had %d", ErrOlder, h.Size, r.Had)
@@ -125,6 +121,20 @@ func restore(ctx context.Context, backup, path string, o RestoreOptions) (r Repl
 	why := []Draft{{Body: lemma.StateLost{Contract: lemma.Contract, Reason: fmt.Sprintf("restored from a backup of %d entries; the ledger had been seen with %d", h.Size, r.Had)}}}
 	err = takePlace(beside, path, why, o.Options, &r)
 	return r, err
+}
+
+// seenOutside is how many entries the checkpoint outside the file vouches for.
+func seenOutside(o Options) (uint64, error) {
+	out, err := readOutside(o.CheckpointFile)
+	if err != nil || out == nil {
+		return 0, err
+	}
+	for _, pub := range o.publics() {
+		if out.by(pub) {
+			return out.Size, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: %w: another key signed it", o.CheckpointFile, ErrWrongKey)
 }
 
 // takePlace gives the new file the ledger's name, after moving what is there
@@ -260,6 +270,15 @@ func makeDir(path string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// publics are the keys of which the log may want either.
+func (o Options) publics() []ed25519.PublicKey {
+	out := []ed25519.PublicKey{o.public()}
+	if len(o.NextKey) == ed25519.PrivateKeySize {
+		out = append(out, o.NextKey.Public().(ed25519.PublicKey))
+	}
+	return out
 }
 
 func syncDir(path string) error {

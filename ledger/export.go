@@ -18,16 +18,6 @@ import (
 // ErrPruned says that retention dropped blobs while they were being exported.
 var ErrPruned = errors.New("blobs were forgotten meanwhile; export again")
 
-// VerifierKeys are the public keys that sign this log, a line each in the form
-// that note tools take.
-func (l *Ledger) VerifierKeys() ([]byte, error) {
-	k, err := chain.VerifierKey(l.pub)
-	if err != nil {
-		return nil, err
-	}
-	return []byte(k + "\n"), nil
-}
-
 // Export writes the log as of now as one tar of package archive: the same
 // entries give the same bytes. Appends go on meanwhile; nothing is written to w
 // inside a transaction, so a slow reader holds up nobody. damaged is told of
@@ -56,7 +46,7 @@ func (l *Ledger) export(ctx context.Context, w io.Writer, damaged func(error)) (
 		}
 	}
 	x := &exporter{l: l, ctx: ctx, out: archive.NewWriter(w), size: head.Size, damaged: damaged, refs: map[[32]byte]struct{}{}}
-	keys, err := l.VerifierKeys()
+	keys, err := verifierLines(t.keys)
 	if err != nil {
 		return head, err
 	}

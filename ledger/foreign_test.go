@@ -22,7 +22,8 @@ func TestForeign(t *testing.T) {
 		t.Skip("GETTIER_TLOG_FOREIGN names no program; build it from ledger/archive/testdata/foreign")
 	}
 	const size = 70_001
-	l := grown(t, size)
+	l := grown(t, size-1)
+	rotate(t, l, laterKey(1)) // the newest checkpoint is another key's than those before
 	dir := filepath.Join(t.TempDir(), "x")
 	if err := archive.Unpack(context.Background(), bytes.NewReader(exported(t, l)), dir); err != nil {
 		t.Fatal(err)

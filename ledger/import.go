@@ -52,7 +52,7 @@ func importTo(ctx context.Context, source, path string, o archive.Options) (r ar
 	if r.Size == 0 {
 		return r, fmt.Errorf("%w: it has no entries", ErrUnsound)
 	}
-	pub, err := archive.ParseKey(r.Keys[0])
+	_, pub, err := archive.ParseKey(r.Keys[0])
 	if err != nil {
 		return r, err
 	}
@@ -154,6 +154,15 @@ func writeImport(ctx context.Context, source, path string, pub ed25519.PublicKey
 	}
 	if err := in.put(bMeta, metaClosed, u64(checked.Size)); err != nil {
 		return err
+	}
+	var at []byte
+	for _, seq := range checked.Rotated {
+		at = append(at, u64(seq)...)
+	}
+	if len(at) > 0 {
+		if err := in.put(bMeta, metaRotated, at); err != nil {
+			return err
+		}
 	}
 	if err := in.commit(); err != nil {
 		return err

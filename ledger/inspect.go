@@ -78,7 +78,7 @@ func (o InspectOptions) inspect(ctx context.Context, path string, bytes int64, h
 		if size, err = sizeOf(tx); err != nil {
 			return err
 		}
-		if err := l.load(tx, size); err != nil {
+		if err := l.load(tx, size, l.Keys()); err != nil {
 			return err
 		}
 		if !dirty && !o.Full && bytes > wholeWalk {

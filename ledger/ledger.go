@@ -47,7 +47,8 @@ type Hit struct {
 
 // Options of Open. Key is required unless ReadOnly is set.
 type Options struct {
-	Key            ed25519.PrivateKey           // signs checkpoints, names the log
+	Key            ed25519.PrivateKey           // signs checkpoints; the first one names the log
+	NextKey        ed25519.PrivateKey           // signs instead of Key when the log says so: a rotation was cut short
 	CheckpointFile string                       // last checkpoint kept outside the file, so that a rolled-back file shows; empty = none
 	Now            func() time.Time             // time.Now when nil
 	Entropy        io.Reader                    // part of the shared signature of rooms that make ids; the ledger makes none and reads nothing
@@ -56,7 +57,7 @@ type Options struct {
 	MmapSize       int                          // bytes mapped at open; DefaultMmapSize when 0
 	LockWait       time.Duration                // how long to wait for another process; DefaultLockWait when 0
 	ReadOnly       bool                         // no writer, nothing appended, a shared lock; what the end holds is left to Verify
-	PublicKey      ed25519.PublicKey            // ReadOnly without Key: whose log it must be; the file's own when nil
+	PublicKey      ed25519.PublicKey            // ReadOnly without Key: one of the keys that the log must have had; any when nil
 }
 
 const (
@@ -81,7 +82,7 @@ type Head struct {
 type Ledger struct {
 	db  *bbolt.DB
 	opt Options
-	pub ed25519.PublicKey
+	pub ed25519.PublicKey // that named the log
 	cod codec
 
 	tip  atomic.Pointer[tip]
@@ -99,6 +100,7 @@ type Ledger struct {
 type tip struct {
 	head       Head
 	checkpoint []byte
+	keys       chain.Keys
 }
 
 // Head returns the end of the chain as of the last durable commit.
@@ -108,9 +110,6 @@ func (l *Ledger) Head() Head { return l.tip.Load().head }
 func (l *Ledger) Checkpoint() []byte {
 	return append([]byte(nil), l.tip.Load().checkpoint...)
 }
-
-// PublicKey is the log's key.
-func (l *Ledger) PublicKey() ed25519.PublicKey { return append(ed25519.PublicKey(nil), l.pub...) }
 
 // Close waits for every append that was accepted, marks the file clean and
 // gives up the lock. Later calls return the first result.

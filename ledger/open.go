@@ -59,13 +59,18 @@ func open(path string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	outside, err := readOutside(o.CheckpointFile, pub)
-	if err != nil {
-		return nil, err
+	var outside *outside
+	if pub != nil {
+		if outside, err = readOutside(o.CheckpointFile); err != nil {
+			return nil, err
+		}
 	}
 	st, err := os.Stat(path)
 	if missing := errors.Is(err, os.ErrNotExist); missing || err == nil && st.Size() == 0 {
 		// bbolt would make a new file here, and a lost log would look like a first start.
+		if outside != nil && !outside.by(pub) {
+			return nil, fmt.Errorf("%s: %w: another key signed it", o.CheckpointFile, ErrWrongKey)
+		}
 		if outside != nil && outside.Size > 0 {
 			return nil, fmt.Errorf("%w: the file is gone or empty, %s says it had %d entries; move that file away to start a new log", ErrRolledBack, o.CheckpointFile, outside.Size)
 		}
@@ -120,27 +125,8 @@ func openFile(path string, o Options) (db *bbolt.DB, err error) {
 	return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// readOutside returns the checkpoint kept outside the file, nil when there is none.
-func readOutside(path string, pub ed25519.PublicKey) (*chain.Checkpoint, error) {
-	if path == "" || pub == nil {
-		return nil, nil
-	}
-	signed, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(signed) == 0 {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := chain.OpenCheckpoint(signed, pub)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", path, ErrWrongKey, err)
-	}
-	return &c, nil
-}
-
 // start checks what the file holds and starts the writer.
-func (l *Ledger) start(outside *chain.Checkpoint) error {
+func (l *Ledger) start(outside *outside) error {
 	fresh, err := l.fresh()
 	if err != nil {
 		return err
@@ -154,11 +140,25 @@ func (l *Ledger) start(outside *chain.Checkpoint) error {
 	var from, size uint64
 	var clean bool
 	var oldFold bool
+	l.pub = nil // from here on the file says who named the log
 	err = l.view(func(tx *bbolt.Tx) (err error) {
 		if oldFold, err = l.checkMeta(tx); err != nil {
 			return err
 		}
 		if size, err = sizeOf(tx); err != nil {
+			return err
+		}
+		keys, err := readKeys(tx)
+		switch {
+		case err == nil:
+			err = l.sign(keys, outside, size)
+		case l.opt.ReadOnly && errors.Is(err, ErrDamaged):
+			err = nil // for Verify to report
+		}
+		if err == nil && outside != nil {
+			err = outside.of(keys)
+		}
+		if err != nil {
 			return err
 		}
 		meta := tx.Bucket(bucketNames[bMeta])
@@ -170,12 +170,12 @@ func (l *Ledger) start(outside *chain.Checkpoint) error {
 		if from = closed; clean {
 			from = max(size, tailClean) - tailClean
 		}
-		if err := l.load(tx, size); err != nil {
+		if err := l.load(tx, size, keys); err != nil {
 			if !l.opt.ReadOnly {
 				return err
 			}
 			// Whoever reads a damaged log wants Verify's report, not this refusal.
-			l.tip.Store(&tip{head: Head{Size: size, Origin: chain.Origin(l.pub)}})
+			l.tip.Store(&tip{head: Head{Size: size, Origin: keys.Origin()}, keys: keys})
 		}
 		if err := checkOutside(tx, outside, size); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (l *Ledger) start(outside *chain.Checkpoint) error {
 	l.done = make(chan struct{})
 	go l.run() // ends when the inbox closes; Close waits for it
 	drafts := []Draft{{Body: lemma.ChainOpened{
-		Contract: lemma.Contract, LogKey: fmt.Sprintf("%x", []byte(l.pub)), Origin: chain.Origin(l.pub),
+		Contract: lemma.Contract, LogKey: fmt.Sprintf("%x", []byte(l.PublicKey())), Origin: l.Head().Origin,
 		Version: l.opt.Version, Format: FormatVersion,
 	}}}
 	if !clean || len(stopped) > 0 {
@@ -331,20 +331,20 @@ func (l *Ledger) checkMeta(tx *bbolt.Tx) (oldFold bool, err error) {
 
 // load reads the end of the chain into the writer's state and the tip, and
 // compares it with the newest checkpoint.
-func (l *Ledger) load(tx *bbolt.Tx, size uint64) error {
+func (l *Ledger) load(tx *bbolt.Tx, size uint64, keys chain.Keys) error {
 	tree, err := chain.LoadTree(size, nodes(tx))
 	if err != nil {
 		return err
 	}
 	l.w.tree = tree
 	l.w.keepLast = true // whatever a run before left as its last stays
-	head := Head{Size: size, Root: tree.Root(), Origin: chain.Origin(l.pub)}
+	head := Head{Size: size, Root: tree.Root(), Origin: keys.Origin()}
 	k, signed := tx.Bucket(bucketNames[bCheckpoints]).Cursor().Last()
 	if size == 0 {
 		if k != nil {
 			return fmt.Errorf("%w: a checkpoint over an empty chain", ErrDamaged)
 		}
-		l.tip.Store(&tip{head: head})
+		l.tip.Store(&tip{head: head, keys: keys})
 		return nil
 	}
 	l.w.prev = chain.Hash(tx.Bucket(bucketNames[bChain]).Get(u64(size - 1)))
@@ -352,19 +352,19 @@ func (l *Ledger) load(tx *bbolt.Tx, size uint64) error {
 	if !bytes.Equal(k, u64(size)) {
 		return fmt.Errorf("%w: %d entries, but the newest checkpoint is of %x", ErrDamaged, size, k)
 	}
-	cp, err := chain.OpenCheckpoint(signed, l.pub)
+	cp, err := keys.Open(signed)
 	if err != nil {
 		return fmt.Errorf("%w: newest checkpoint: %w", ErrDamaged, err)
 	}
 	if cp.Size != size || cp.Root != head.Root {
 		return fmt.Errorf("%w: the newest checkpoint is over other entries", ErrDamaged)
 	}
-	l.tip.Store(&tip{head: head, checkpoint: append([]byte(nil), signed...)})
+	l.tip.Store(&tip{head: head, checkpoint: append([]byte(nil), signed...), keys: keys})
 	return nil
 }
 
 // checkOutside compares the file with what was seen of it from outside.
-func checkOutside(tx *bbolt.Tx, outside *chain.Checkpoint, size uint64) error {
+func checkOutside(tx *bbolt.Tx, outside *outside, size uint64) error {
 	if outside == nil {
 		return nil
 	}

@@ -5,10 +5,13 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
@@ -32,11 +35,14 @@ func FindPrefix(ctx context.Context, path string, key ed25519.PublicKey) (Prefix
 		return Prefix{}, fmt.Errorf("search ledger: %w", err)
 	}
 	defer f.Close()
-	w := newWreck(f, key)
+	w := newWreck(f, nil)
+	if key != nil {
+		w.ours = append(w.ours, key)
+	}
 	if err := w.scan(ctx); err != nil {
 		return Prefix{}, fmt.Errorf("search ledger: %w", err)
 	}
-	p, err := w.prefix(ctx)
+	p, _, err := w.prefix(ctx)
 	if err != nil {
 		return Prefix{}, fmt.Errorf("search ledger: %w", err)
 	}
@@ -51,16 +57,16 @@ type piece struct {
 
 // wreck is a ledger file as a heap of pages.
 type wreck struct {
-	f           *os.File
-	key         ed25519.PublicKey
-	entries     map[uint64][]piece // by sequence number; a freed page may hold others
-	blobs       map[[32]byte][]piece
-	checkpoints map[uint64]chain.Checkpoint
-	outside     *chain.Checkpoint
+	f       *os.File
+	ours    []ed25519.PublicKey // one of which must be among the log's
+	entries map[uint64][]piece  // by sequence number; a freed page may hold others
+	blobs   map[[32]byte][]piece
+	notes   map[uint64][][]byte // what may be checkpoints, by size; who signed them is known along the walk
+	outside *outside
 }
 
-func newWreck(f *os.File, key ed25519.PublicKey) *wreck {
-	return &wreck{f: f, key: key, entries: map[uint64][]piece{}, blobs: map[[32]byte][]piece{}, checkpoints: map[uint64]chain.Checkpoint{}}
+func newWreck(f *os.File, ours []ed25519.PublicKey) *wreck {
+	return &wreck{f: f, ours: ours, entries: map[uint64][]piece{}, blobs: map[[32]byte][]piece{}, notes: map[uint64][][]byte{}}
 }
 
 const (
@@ -72,6 +78,8 @@ const (
 	bucketHeader = 16
 	// pieceMax bounds a value that is read back: a blob, packed, and a little.
 	pieceMax = maxBlob + 1<<20
+	// noteMax bounds a checkpoint in bytes; ours have about 250.
+	noteMax = 1 << 10
 )
 
 // scan finds every leaf page that says where it is, and what lies on it.
@@ -154,9 +162,9 @@ func (w *wreck) found(key []byte, p piece) {
 		if len(w.entries[n]) < 8 {
 			w.entries[n] = append(w.entries[n], p)
 		}
-	case w.key != nil && bytes.HasPrefix(raw, []byte("gettier.dev/log/")):
-		if cp, err := chain.OpenCheckpoint(raw, w.key); err == nil && cp.Size == n {
-			w.checkpoints[n] = cp
+	case bytes.HasPrefix(raw, []byte("gettier.dev/log/")):
+		if cp, err := chain.Unverified(raw); err == nil && cp.Size == n && len(w.notes[n]) < 4 && len(raw) <= noteMax {
+			w.notes[n] = append(w.notes[n], raw)
 		}
 	}
 }
@@ -167,17 +175,43 @@ func (w *wreck) read(p piece) ([]byte, error) {
 	return raw, err
 }
 
-// prefix walks the entries along their links and finds the newest signed point.
-func (w *wreck) prefix(ctx context.Context) (p Prefix, err error) {
+// prefix walks the entries along their links and finds the newest point that a
+// key of the log has signed, and who signed until there. Of a log that was never
+// one of our keys' nothing is proved.
+func (w *wreck) prefix(ctx context.Context) (p Prefix, keys chain.Keys, err error) {
 	tree := new(chain.Tree)
+	var now chain.Keys
 	p.Linked, err = w.walk(ctx, chain.MaxSeq, func(e chain.Entry, raw []byte) error {
+		now = follow(now, e, tree)
 		tree.Append(chain.Hash(raw), nil)
-		if root, ok := w.vouched(tree); ok {
-			p.Size, p.Root, p.LastTS = tree.Size(), fmt.Sprintf("%x", root[:]), e.TS
+		if now.Len() == 0 || !slices.ContainsFunc(w.ours, now.Has) {
+			return nil
+		}
+		if root, _, ok := w.vouched(tree, now); ok {
+			p.Size, p.Root, p.LastTS, keys = tree.Size(), fmt.Sprintf("%x", root[:]), e.TS, now
 		}
 		return nil
 	})
-	return p, err
+	return p, keys, err
+}
+
+// follow takes the keys that an entry announces: the first entry the one that
+// names the log. An announcement that does not hold announces nothing.
+func follow(keys chain.Keys, e chain.Entry, before *chain.Tree) chain.Keys {
+	switch {
+	case e.Seq == 0:
+		var b lemma.ChainOpened
+		if json.Unmarshal(e.Body, &b) == nil {
+			if pub, err := hex.DecodeString(b.LogKey); err == nil && len(pub) == ed25519.PublicKeySize {
+				return chain.NewKeys(pub)
+			}
+		}
+	case e.Kind == chain.KindRotated && keys.Len() > 0:
+		if next, err := keys.RotateBody(e.Seq, before.Root(), e.Body); err == nil {
+			return next
+		}
+	}
+	return keys
 }
 
 // walk hands over entries from the first on while each follows the one before.
@@ -199,14 +233,23 @@ func (w *wreck) walk(ctx context.Context, stop uint64, fn func(e chain.Entry, ra
 	return n, nil
 }
 
-// vouched returns the tree's root when somebody with the key has signed it.
-func (w *wreck) vouched(tree *chain.Tree) (root chain.Digest, ok bool) {
-	inside, have := w.checkpoints[tree.Size()]
-	if !have && (w.outside == nil || w.outside.Size != tree.Size()) {
-		return root, false
+// vouched returns the tree's root and the note by which the log's key of this
+// size signed it.
+func (w *wreck) vouched(tree *chain.Tree, keys chain.Keys) (root chain.Digest, signed []byte, ok bool) {
+	notes := w.notes[tree.Size()]
+	if w.outside != nil && w.outside.Size == tree.Size() {
+		notes = append(slices.Clone(notes), w.outside.signed)
+	}
+	if len(notes) == 0 {
+		return root, nil, false
 	}
 	root = tree.Root()
-	return root, have && inside.Root == root || w.outside != nil && w.outside.Size == tree.Size() && w.outside.Root == root
+	for _, n := range notes {
+		if cp, err := keys.Open(n); err == nil && cp.Size == tree.Size() && cp.Root == root {
+			return root, n, true
+		}
+	}
+	return root, nil, false
 }
 
 // next is the entry of this number that follows the one before.
@@ -244,12 +287,12 @@ func repair(ctx context.Context, path string, o Options) (r Replaced, p Prefix, 
 		return r, p, err
 	}
 	defer f.Close()
-	w := newWreck(f, o.public())
-	if w.outside, err = readOutside(o.CheckpointFile, w.key); err != nil {
+	w := newWreck(f, o.publics())
+	if r.Had, err = seenOutside(o); err != nil {
 		return r, p, err
 	}
-	if w.outside != nil {
-		r.Had = w.outside.Size
+	if w.outside, err = readOutside(o.CheckpointFile); err != nil {
+		return r, p, err
 	}
 	if err := w.scan(ctx); err != nil {
 		return r, p, err
@@ -259,13 +302,21 @@ func repair(ctx context.Context, path string, o Options) (r Replaced, p Prefix, 
 		return r, p, err
 	}
 	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(beside))) }()
-	if p, err = w.prefix(ctx); err != nil {
+	p, keys, err := w.prefix(ctx)
+	if err != nil {
 		return r, p, err
 	}
 	if p.Size == 0 {
 		return r, p, fmt.Errorf("%w: no entry of it can be proved", ErrDamaged)
 	}
-	lost, err := w.write(ctx, beside, p.Size, o)
+	key := o.Key
+	if len(o.NextKey) == ed25519.PrivateKeySize && keys.Newest().Equal(o.NextKey.Public()) {
+		key = o.NextKey
+	}
+	if !keys.Newest().Equal(key.Public()) {
+		return r, p, fmt.Errorf("%w: only %d entries can be proved, and the key that signed them was replaced since", ErrDamaged, p.Size)
+	}
+	lost, err := w.write(ctx, beside, p.Size, keys, key)
 	if err != nil {
 		return r, p, err
 	}
@@ -280,9 +331,10 @@ func repair(ctx context.Context, path string, o Options) (r Replaced, p Prefix, 
 
 // write makes a ledger file of the first size entries: them, the tree, checkpoints,
 // the blobs that are whole, and the folds. Ed25519 signs the same bytes the same
-// way, so the checkpoints are those that stood there. It returns how many blobs
-// are gone that were not forgotten before.
-func (w *wreck) write(ctx context.Context, path string, size uint64, o Options) (lost int, err error) {
+// way, so the checkpoints are those that stood there; those of an earlier key are
+// the ones that are left. It returns how many blobs are gone that were not
+// forgotten before.
+func (w *wreck) write(ctx context.Context, path string, size uint64, keys chain.Keys, key ed25519.PrivateKey) (lost int, err error) {
 	cod, err := newCodec()
 	if err != nil {
 		return 0, err
@@ -291,7 +343,7 @@ func (w *wreck) write(ctx context.Context, path string, size uint64, o Options) 
 	if err != nil {
 		return 0, err
 	}
-	l := &Ledger{db: db, pub: w.key, cod: cod}
+	l := &Ledger{db: db, pub: keys.First(), cod: cod}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if err := l.create(); err != nil {
 		return 0, err
@@ -316,12 +368,15 @@ func (w *wreck) write(ctx context.Context, path string, size uint64, o Options) 
 		for _, sum := range blobRefs(e.Body) {
 			blobs[sum] = true
 		}
-		if at := tree.Size(); at%checkpointEvery != 0 && at != size {
+		at := tree.Size()
+		_, signed, have := w.vouched(tree, keys)
+		if old := !keys.Newest().Equal(keys.At(at)); old && !have || !old && at%checkpointEvery != 0 && at != size {
 			return nil
-		}
-		signed, err := chain.SignCheckpoint(chain.Checkpoint{Origin: chain.Origin(w.key), Size: tree.Size(), Root: tree.Root()}, o.Key)
-		if err != nil {
-			return err
+		} else if !old {
+			var err error
+			if signed, err = chain.SignCheckpoint(chain.Checkpoint{Origin: keys.Origin(), Size: at, Root: tree.Root()}, key); err != nil {
+				return err
+			}
 		}
 		return in.put(bCheckpoints, u64(tree.Size()), signed)
 	})
@@ -343,6 +398,11 @@ func (w *wreck) write(ctx context.Context, path string, size uint64, o Options) 
 	}
 	if err := in.put(bMeta, metaClosed, u64(size)); err != nil {
 		return 0, err
+	}
+	if at := putRotations(keys); len(at) > 0 {
+		if err := in.put(bMeta, metaRotated, at); err != nil {
+			return 0, err
+		}
 	}
 	if err := in.commit(); err != nil {
 		return 0, err

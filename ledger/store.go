@@ -63,12 +63,13 @@ func (b bucket) String() string { return string(bucketNames[b]) }
 
 // Keys of the meta bucket.
 var (
-	metaFormat = []byte("format") // 8 bytes big-endian
-	metaTenant = []byte("tenant")
-	metaKey    = []byte("key")    // 32 bytes, the log's public key
-	metaFold   = []byte("fold")   // 8 bytes big-endian, version of the fold that wrote the fold buckets
-	metaClosed = []byte("closed") // 8 bytes big-endian, size at the last clean close
-	metaDirty  = []byte("dirty")  // present while a writer has the file
+	metaFormat  = []byte("format") // 8 bytes big-endian
+	metaTenant  = []byte("tenant")
+	metaKey     = []byte("key")     // 32 bytes, the log's first public key
+	metaFold    = []byte("fold")    // 8 bytes big-endian, version of the fold that wrote the fold buckets
+	metaRotated = []byte("rotated") // sequence numbers of the entries that announced a key, 8 bytes each; absent without
+	metaClosed  = []byte("closed")  // 8 bytes big-endian, size at the last clean close
+	metaDirty   = []byte("dirty")   // present while a writer has the file
 )
 
 const (

@@ -148,7 +148,7 @@ func TestVectors(t *testing.T) {
 	})
 	t.Run("checkpoints", func(t *testing.T) {
 		for _, v := range vectorsOf[noteVector](t, "checkpoints.json") {
-			pub, err := archive.ParseKey(v.Key)
+			_, pub, err := archive.ParseKey(v.Key)
 			key, kerr := verify.ParseKey(v.Key)
 			if err != nil || kerr != nil {
 				t.Fatal(err, kerr)

@@ -63,7 +63,7 @@ func (r Report) First() (Problem, bool) {
 // Appends go on meanwhile. The error is for a check that could not be made;
 // what a check found is in the report. progress may be nil.
 func (l *Ledger) Verify(ctx context.Context, progress func(done, total uint64)) (Report, error) {
-	v := &verifier{l: l, ctx: ctx, mem: newMemState(), tree: new(chain.Tree), total: l.Head().Size, progress: progress}
+	v := &verifier{l: l, ctx: ctx, mem: newMemState(), tree: new(chain.Tree), keys: chain.NewKeys(l.pub), total: l.Head().Size, progress: progress}
 	v.fold = newFold(v.mem)
 	v.r.Origin, v.r.Problems = l.Head().Origin, []Problem{}
 	if err := v.run(); err != nil {
@@ -79,14 +79,15 @@ type verifier struct {
 	mem       *memState
 	fold      *fold
 	tree      *chain.Tree
-	at        uint64             // entries checked
-	turns     uint64             // of them, those that belong to a turn
-	unflushed uint64             // of them, those whose turns still stand in the fold
-	prev      chain.Digest       // hash of entry at-1
-	broken    bool               // entry at-1 could not be read: nothing to link to
-	points    []chain.Checkpoint // in order of size
-	passed    int                // points up to at
-	nodes     []chain.Node       // stored ones that differ
+	at        uint64       // entries checked
+	turns     uint64       // of them, those that belong to a turn
+	unflushed uint64       // of them, those whose turns still stand in the fold
+	prev      chain.Digest // hash of entry at-1
+	broken    bool         // entry at-1 could not be read: nothing to link to
+	keys      chain.Keys   // that the entries so far announced
+	points    []point      // in order of size
+	passed    int          // points up to at
+	nodes     []chain.Node // stored ones that differ
 	total     uint64
 	progress  func(done, total uint64)
 }
@@ -150,7 +151,11 @@ func (v *verifier) run() error {
 	if err := v.blobs(); err != nil {
 		return err
 	}
-	return v.folds()
+	if err := v.folds(); err != nil {
+		return err
+	}
+	_, err := v.step("meta", v.rotations)
+	return err
 }
 
 // readMeta checks what the file says of itself.
@@ -164,7 +169,7 @@ func (v *verifier) readMeta(tx *bbolt.Tx) error {
 	}
 	return eachKey(tx, bMeta, func(k []byte) {
 		switch string(k) {
-		case string(metaFormat), string(metaTenant), string(metaKey), string(metaFold), string(metaClosed), string(metaDirty):
+		case string(metaFormat), string(metaTenant), string(metaKey), string(metaFold), string(metaClosed), string(metaDirty), string(metaRotated):
 		default:
 			v.problem(0, "meta", "unknown key %.80q", k)
 		}
@@ -191,13 +196,17 @@ func (v *verifier) readCheckpoints(tx *bbolt.Tx) error {
 		return err
 	}
 	v.total = size
+	keys, err := readKeys(tx)
+	if err != nil {
+		return err
+	}
 	for k, signed := c.First(); k != nil; k, signed = c.Next() {
 		n, ok := fromU64(k)
 		if !ok || n == 0 || n > size {
 			v.problem(min(n, size), "checkpoint", "key %x names no size of this chain", k)
 			continue
 		}
-		cp, err := chain.OpenCheckpoint(signed, v.l.pub)
+		cp, by, err := openAny(signed, keys)
 		if err != nil {
 			v.problem(n-1, "checkpoint", "of size %d: %v", n, err)
 			continue
@@ -206,7 +215,7 @@ func (v *verifier) readCheckpoints(tx *bbolt.Tx) error {
 			v.problem(n-1, "checkpoint", "of size %d stands under %d", cp.Size, n)
 			continue
 		}
-		v.points = append(v.points, cp)
+		v.points = append(v.points, point{cp, by})
 		v.r.Checkpoints++
 	}
 	return nil
@@ -216,7 +225,7 @@ func (v *verifier) readCheckpoints(tx *bbolt.Tx) error {
 // each multiple of checkpointEvery.
 func (v *verifier) coverage() {
 	has := func(from, to uint64) bool {
-		return slices.ContainsFunc(v.points, func(c chain.Checkpoint) bool { return c.Size >= from && c.Size < to })
+		return slices.ContainsFunc(v.points, func(c point) bool { return c.Size >= from && c.Size < to })
 	}
 	size := v.total
 	if size > 0 && !has(size, size+1) {
@@ -258,6 +267,9 @@ func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
 		}
 		v.broken = err != nil
 		v.prev = leaf
+		if err == nil && e.Kind == chain.KindRotated {
+			v.rotate(e)
+		}
 		v.tree.Append(leaf, func(n chain.Node) {
 			if n.Level < storedLevel {
 				return
@@ -343,6 +355,8 @@ func (v *verifier) point() {
 		// All earlier entries are vouched for by the one after them, so it is the
 		// last one, unless links were forged along.
 		v.problem(v.at-1, "checkpoint", "of size %d is over other entries", v.at)
+	} else if v.passed < len(v.points) {
+		v.turn(v.points[v.passed])
 	}
 }
 

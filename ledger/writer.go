@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ const (
 // writer is the state of the one goroutine that appends. Nobody else touches it
 // after Open.
 type writer struct {
+	key      ed25519.PrivateKey // signs now
 	tree     *chain.Tree
 	prev     chain.Digest // hash of the last entry
 	dirty    bool         // the file is marked so
@@ -120,6 +122,7 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 	now := l.opt.Now()
 	ts := lemma.Time(now)
 	tree, prev := l.w.tree.Clone(), l.w.prev
+	key, keys := l.w.key, l.Keys()
 	before := tree.Size()
 	receipts := make([]Receipt, len(batch))
 	var cp []byte
@@ -142,6 +145,16 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 					}
 				}
 				for _, it := range g.items {
+					if g.next != nil {
+						var err error
+						if it, keys, err = rotation(tree.Size(), tree.Root(), keys, key, g.next, g.by); err != nil {
+							return err
+						}
+						key = g.next
+						if err := s.put(bMeta, metaRotated, putRotations(keys)); err != nil {
+							return err
+						}
+					}
 					e := chain.Entry{V: chain.Version, Seq: tree.Size(), TS: ts, Kind: it.kind, Tenant: tenant, Turn: it.turn, Prev: chain.Link(prev), Body: it.body}
 					raw, err := chain.AppendEntry(make([]byte, 0, len(it.body)+320), e)
 					if err != nil {
@@ -166,7 +179,7 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 				return err
 			}
 			var err error
-			cp, err = chain.SignCheckpoint(chain.Checkpoint{Origin: l.Head().Origin, Size: tree.Size(), Root: tree.Root()}, l.opt.Key)
+			cp, err = chain.SignCheckpoint(chain.Checkpoint{Origin: keys.Origin(), Size: tree.Size(), Root: tree.Root()}, key)
 			if err != nil {
 				return err
 			}
@@ -191,8 +204,8 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 	if w.keepLast {
 		w.keptAt = now
 	}
-	w.tree, w.prev, w.dirty, w.lastSize = tree, prev, true, tree.Size()
-	l.tip.Store(&tip{head: Head{Size: tree.Size(), Root: root, Origin: l.Head().Origin}, checkpoint: cp})
+	w.tree, w.prev, w.dirty, w.lastSize, w.key = tree, prev, true, tree.Size(), key
+	l.tip.Store(&tip{head: Head{Size: tree.Size(), Root: root, Origin: keys.Origin()}, checkpoint: cp, keys: keys})
 	return receipts, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"gettier.dev/gettierd/ledger/chain"
 )
 
 // Refs calls fn for each blob that a body names: 64 hex digits in a member
@@ -33,6 +35,9 @@ func Refs(body []byte, fn func(sum [32]byte)) {
 // note remembers which blobs an entry names, and up to where they may be gone.
 func (c *checker) note(l leaf) {
 	Refs(l.entry.Body, func(sum [32]byte) { c.refs[sum] = l.seq })
+	if l.entry.Kind == chain.KindRotated {
+		c.rotate(l)
+	}
 	if l.entry.Kind != "blob.forgotten" {
 		return
 	}

@@ -29,7 +29,8 @@ type Problem struct {
 // Report is what Check found.
 type Report struct {
 	Origin      string    `json:"origin"`
-	Keys        []string  `json:"keys"` // in note's form
+	Keys        []string  `json:"keys"`              // in note's form, oldest first
+	Rotated     []uint64  `json:"rotated,omitempty"` // the entries that announced all but the first
 	Size        uint64    `json:"size"`
 	Root        string    `json:"root"` // hex, of the entries as they stand
 	Tiles       uint64    `json:"tiles"`
@@ -104,7 +105,8 @@ type checker struct {
 	pend *File
 	end  bool
 
-	pubs   []ed25519.PublicKey
+	pubs   []ed25519.PublicKey // as the file of keys lists them
+	keys   chain.Keys          // of them, those that the entries so far announced
 	size   uint64
 	tree   chain.Tree
 	prev   chain.Digest
@@ -120,6 +122,7 @@ type checker struct {
 type point struct {
 	chain.Checkpoint
 	file string
+	by   ed25519.PublicKey
 }
 
 // leaf is an entry with its hash as the tile of level 0 has it.
@@ -230,6 +233,7 @@ func (c *checker) run() error {
 	}
 	root := c.tree.Root()
 	c.rep.Size, c.rep.Root = c.tree.Size(), hex.EncodeToString(root[:])
+	c.announced()
 	if err := c.tiles(); err != nil {
 		return err
 	}
@@ -251,44 +255,85 @@ func (c *checker) readKeys() error {
 		return errStop
 	}
 	for _, line := range lines[:len(lines)-1] {
-		pub, err := ParseKey(line)
+		origin, pub, err := ParseKey(line)
+		if len(c.pubs) == 0 {
+			c.rep.Origin = origin
+		}
+		switch {
+		case err != nil:
+		case len(c.pubs) == chain.MaxKeys:
+			err = fmt.Errorf("%w: more than %d keys", ErrFormat, chain.MaxKeys)
+		case origin != c.rep.Origin, len(c.pubs) == 0 && origin != chain.Origin(pub):
+			err = fmt.Errorf("%w: the key has another log's name", ErrFormat)
+		case slices.Contains(c.rep.Keys, line):
+			err = fmt.Errorf("%w: a key stands there twice", ErrFormat)
+		}
 		if err != nil {
 			c.problem(0, NameKeys, "%v", err)
 			return errStop
 		}
 		c.pubs, c.rep.Keys = append(c.pubs, pub), append(c.rep.Keys, line)
 	}
+	c.keys = chain.NewKeys(c.pubs[0])
 	if c.o.Key != "" && !slices.Contains(c.rep.Keys, c.o.Key) {
-		c.problem(0, NameKeys, "the log is of %s, not of the key that was asked for", chain.Origin(c.pubs[0]))
+		c.problem(0, NameKeys, "the log is of %s, not of the key that was asked for", c.rep.Origin)
 	}
-	c.rep.Origin = chain.Origin(c.pubs[0])
 	return nil
 }
 
-// ParseKey reads a key in note's form, spelled as chain.VerifierKey spells it.
-func ParseKey(line string) (ed25519.PublicKey, error) {
-	if _, err := note.NewVerifier(line); err != nil {
-		return nil, fmt.Errorf("%w: no key of note's form", ErrFormat)
+// ParseKey reads a key of one of our logs in note's form. A log keeps its first
+// key's name, so that name need not be this key's own.
+func ParseKey(line string) (origin string, pub ed25519.PublicKey, err error) {
+	v, err := note.NewVerifier(line)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: no key of note's form", ErrFormat)
 	}
 	parts := strings.SplitN(line, "+", 3)
 	raw, err := base64.StdEncoding.DecodeString(parts[2])
 	if err != nil || len(raw) != 1+ed25519.PublicKeySize {
-		return nil, fmt.Errorf("%w: no Ed25519 key", ErrFormat)
+		return "", nil, fmt.Errorf("%w: no Ed25519 key", ErrFormat)
 	}
-	pub := ed25519.PublicKey(raw[1:])
-	if want, err := chain.VerifierKey(pub); err != nil || want != line {
-		return nil, fmt.Errorf("%w: the key has another log's name", ErrFormat)
+	if !chain.IsOrigin(v.Name()) {
+		return "", nil, fmt.Errorf("%w: the key has no log's name", ErrFormat)
 	}
-	return pub, nil
+	pub = raw[1:]
+	if want, err := note.NewEd25519VerifierKey(v.Name(), pub); err != nil || want != line {
+		return "", nil, fmt.Errorf("%w: the key is spelled another way", ErrFormat)
+	}
+	return v.Name(), pub, nil
 }
 
-func (c *checker) open(signed []byte) (cp chain.Checkpoint, err error) {
+// open takes a checkpoint that any of the listed keys signed. Whether it was that
+// key's turn is known when the entries before it are.
+func (c *checker) open(signed []byte) (cp chain.Checkpoint, by ed25519.PublicKey, err error) {
 	for _, pub := range c.pubs {
-		if cp, err = chain.OpenCheckpoint(signed, pub); err == nil {
-			return cp, nil
+		if cp, err = chain.OpenCheckpointOf(signed, c.rep.Origin, pub); err == nil {
+			return cp, pub, nil
 		}
 	}
-	return cp, err
+	return cp, nil, err
+}
+
+// announced looks whether the entries announced all the keys that are listed.
+// Where an entry is wrong, that only repeats it.
+func (c *checker) announced() {
+	c.rep.Rotated = c.keys.Rotations()
+	if n := c.keys.Len(); n < len(c.pubs) && c.rep.Count == 0 {
+		c.problem(0, NameKeys, "%d keys are listed, the entries announce %d", len(c.pubs), n)
+	}
+}
+
+// rotate takes the key that an entry announces.
+func (c *checker) rotate(l leaf) {
+	next, err := c.keys.RotateBody(l.seq, c.tree.Root(), l.entry.Body)
+	if n := c.keys.Len(); err == nil && (n == len(c.pubs) || !next.Newest().Equal(c.pubs[n])) {
+		err = errors.New("it announces a key that is not listed next")
+	}
+	if err != nil {
+		c.problem(l.seq, l.file, "entry %d: %v", l.seq, err)
+		return
+	}
+	c.keys = next
 }
 
 func (c *checker) readCheckpoints() error {
@@ -296,7 +341,7 @@ func (c *checker) readCheckpoints() error {
 	if err != nil {
 		return err
 	}
-	head, err := c.open(signed)
+	head, by, err := c.open(signed)
 	if err != nil {
 		c.problem(0, NameCheckpoint, "%v", err)
 		return errStop // nothing says how many files there must be
@@ -311,7 +356,7 @@ func (c *checker) readCheckpoints() error {
 			return err
 		}
 	}
-	c.points = append(c.points, point{head, NameCheckpoint})
+	c.points = append(c.points, point{head, NameCheckpoint, by})
 	for n := uint64(checkpointEvery); n+checkpointEvery <= c.size; n += checkpointEvery {
 		if !slices.ContainsFunc(c.points, func(p point) bool { return p.Size >= n && p.Size < n+checkpointEvery }) {
 			c.problem(n, NameCheckpoints, "none between %d and %d", n, n+checkpointEvery)
@@ -319,14 +364,14 @@ func (c *checker) readCheckpoints() error {
 	}
 	c.rep.Checkpoints = uint64(len(c.points))
 	for i, signed := range c.o.Outside {
-		cp, err := c.open(signed)
+		cp, by, err := c.open(signed)
 		switch {
 		case err != nil:
 			c.problem(0, NameCheckpoint, "outside checkpoint %d: %v", i+1, err)
 		case cp.Size > c.size:
 			c.problem(c.size, NameCheckpoint, "checkpoint %d, kept outside, is of %d entries: this copy is older, or the log was cut", i+1, cp.Size)
 		default:
-			c.points = append(c.points, point{cp, "outside"})
+			c.points = append(c.points, point{cp, "outside", by})
 		}
 	}
 	slices.SortStableFunc(c.points, func(a, b point) int {
@@ -375,7 +420,7 @@ func (c *checker) kept(f *File) error {
 			}
 			signed = append(signed, line...)
 		}
-		cp, err := c.open(signed)
+		cp, by, err := c.open(signed)
 		if err != nil {
 			c.problem(last, NameCheckpoints, "after the checkpoint of %d: %v", last, err)
 			continue
@@ -385,7 +430,7 @@ func (c *checker) kept(f *File) error {
 			continue
 		}
 		last = cp.Size
-		c.points = append(c.points, point{cp, NameCheckpoints})
+		c.points = append(c.points, point{cp, NameCheckpoints, by})
 		if c.o.Checkpoint != nil {
 			if err := c.o.Checkpoint(cp.Size, signed); err != nil {
 				return err
@@ -478,6 +523,8 @@ func (c *checker) settle(next *leaf) error {
 	for len(c.points) > 0 && c.points[0].Size <= c.tree.Size() {
 		if p := c.points[0]; p.Size == c.tree.Size() && p.Root != c.tree.Root() {
 			c.problem(max(p.Size, 1)-1, p.file, "the checkpoint of %d is over other entries", p.Size)
+		} else if p.Size == c.tree.Size() && !c.keys.At(p.Size).Equal(p.by) && c.rep.Count == 0 {
+			c.problem(max(p.Size, 1)-1, p.file, "the checkpoint of %d is signed by a key whose turn it was not", p.Size)
 		}
 		c.points = c.points[1:]
 	}

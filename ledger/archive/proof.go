@@ -82,11 +82,11 @@ func ParseProof(b []byte) (Proof, error) {
 // Check holds the proof against the log's key, in note's form. It returns the
 // entry and the checkpoint under which it stands.
 func (p Proof) Check(key string) (chain.Entry, chain.Checkpoint, error) {
-	pub, err := ParseKey(key)
+	origin, pub, err := ParseKey(key)
 	if err != nil {
 		return chain.Entry{}, chain.Checkpoint{}, fmt.Errorf("check proof: %w", err)
 	}
-	cp, err := chain.OpenCheckpoint(p.Checkpoint, pub)
+	cp, err := chain.OpenCheckpointOf(p.Checkpoint, origin, pub)
 	if err != nil {
 		return chain.Entry{}, cp, fmt.Errorf("check proof: %w", err)
 	}

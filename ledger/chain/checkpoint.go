@@ -21,11 +21,17 @@ type Checkpoint struct {
 	Root   Digest
 }
 
-// Origin names the log of a public key. It is the checkpoint's first line and
-// the name of the key that signs it.
+// Origin names the log whose first public key this is. It is the checkpoint's
+// first line and the name of the keys that sign it.
 func Origin(pub ed25519.PublicKey) string {
 	sum := sha256.Sum256(pub)
 	return "gettier.dev/log/" + hex.EncodeToString(sum[:8])
+}
+
+// IsOrigin reports whether a text is spelled as Origin spells.
+func IsOrigin(s string) bool {
+	digits, ok := strings.CutPrefix(s, "gettier.dev/log/")
+	return ok && len(digits) == 16 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // Text is what is signed.
@@ -66,10 +72,15 @@ func SignCheckpoint(c Checkpoint, key ed25519.PrivateKey) ([]byte, error) {
 	return signed, nil
 }
 
-// OpenCheckpoint reads a signed checkpoint of the log of pub. A note without a
-// valid signature by that key, or of another origin, is refused.
+// OpenCheckpoint reads a signed checkpoint of the log that pub named. A note
+// without a valid signature by that key, or of another origin, is refused.
 func OpenCheckpoint(signed []byte, pub ed25519.PublicKey) (Checkpoint, error) {
-	v := verifier{name: Origin(pub), pub: pub}
+	return OpenCheckpointOf(signed, Origin(pub), pub)
+}
+
+// OpenCheckpointOf reads a checkpoint of the log of this origin, signed by pub.
+func OpenCheckpointOf(signed []byte, origin string, pub ed25519.PublicKey) (Checkpoint, error) {
+	v := verifier{name: origin, pub: pub}
 	n, err := note.Open(signed, note.VerifierList(v))
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("open checkpoint: %w: %w", ErrFormat, err)
@@ -92,7 +103,7 @@ func OpenCheckpoint(signed []byte, pub ed25519.PublicKey) (Checkpoint, error) {
 	return c, nil
 }
 
-// VerifierKey is the public key in the form that note tools take.
+// VerifierKey is a log's first public key in the form that note tools take.
 func VerifierKey(pub ed25519.PublicKey) (string, error) {
 	k, err := note.NewEd25519VerifierKey(Origin(pub), pub)
 	if err != nil {

@@ -24,8 +24,8 @@ type Key struct {
 	id   []byte // the four bytes that its signatures begin with
 }
 
-// ParseKey reads a key as note tools write it. The name must be the one that
-// gettierd gives to this key's log.
+// ParseKey reads a key as note tools write it. The name must be one that gettierd
+// gives to a log: that of its first key, which need not be this one.
 func ParseKey(line string) (Key, error) {
 	parts := strings.Split(line, "+")
 	if len(parts) < 3 {
@@ -36,19 +36,28 @@ func ParseKey(line string) (Key, error) {
 	if err != nil || len(raw) != 33 || raw[0] != 1 {
 		return Key{}, fmt.Errorf("%w: no Ed25519 key", ErrNote)
 	}
-	k := keyOf(raw[1:])
+	digits, ours := strings.CutPrefix(parts[0], originPrefix)
+	if !ours || len(digits) != 16 || !word(digits, "") || !isHex(digits) {
+		return Key{}, fmt.Errorf("%w: the key has no log's name", ErrNote)
+	}
+	k := keyNamed(parts[0], raw[1:])
 	if k.String() != line {
-		return Key{}, fmt.Errorf("%w: the key has another log's name", ErrNote)
+		return Key{}, fmt.Errorf("%w: the key is spelled another way", ErrNote)
 	}
 	return k, nil
 }
 
-func keyOf(pub ed25519.PublicKey) Key {
-	sum := sha256.Sum256(pub)
-	k := Key{pub: pub, name: "gettier.dev/log/" + hex.EncodeToString(sum[:8])}
-	id := sha256.Sum256(append([]byte(k.name+"\n\x01"), pub...))
-	k.id = id[:4]
-	return k
+const originPrefix = "gettier.dev/log/"
+
+func keyNamed(name string, pub ed25519.PublicKey) Key {
+	id := sha256.Sum256(append([]byte(name+"\n\x01"), pub...))
+	return Key{pub: pub, name: name, id: id[:4]}
+}
+
+// first reports whether the log is named after this key.
+func (k Key) first() bool {
+	sum := sha256.Sum256(k.pub)
+	return k.name == originPrefix+hex.EncodeToString(sum[:8])
 }
 
 // Name is the log's origin.

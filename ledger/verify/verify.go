@@ -100,6 +100,7 @@ type audit struct {
 	o      Options
 	r      Report
 	keys   []Key
+	since  []uint64 // of each key that the entries so far announced, the smallest checkpoint that it signs
 	size   uint64
 	points map[uint64][]mark
 	head   Checkpoint
@@ -115,6 +116,7 @@ type audit struct {
 type mark struct {
 	root Digest
 	file string
+	key  int // which one signed
 }
 
 var errEnd = errors.New("nothing more can be checked")
@@ -122,7 +124,7 @@ var errEnd = errors.New("nothing more can be checked")
 func check(ctx context.Context, in container, o Options) (Report, error) {
 	a := &audit{ctx: ctx, in: in, o: o, points: map[uint64][]mark{}, names: map[Digest]uint64{}}
 	a.r.Problems = []Problem{}
-	for _, step := range []func() error{a.readKeys, a.readHead, a.readKept, a.outside, a.entries, a.upperTiles, a.blobs, a.leftover} {
+	for _, step := range []func() error{a.readKeys, a.readHead, a.readKept, a.outside, a.entries, a.allKeys, a.upperTiles, a.blobs, a.leftover} {
 		if err := step(); errors.Is(err, errEnd) {
 			break
 		} else if err != nil {
@@ -175,6 +177,15 @@ func (a *audit) readKeys() error {
 	asked := a.o.Key == ""
 	for _, line := range lines[:len(lines)-1] {
 		k, err := ParseKey(strings.TrimSuffix(line, "\n"))
+		switch {
+		case err != nil:
+		case len(a.keys) == 0 && !k.first(), len(a.keys) > 0 && k.name != a.keys[0].name:
+			err = fmt.Errorf("%w: the key has another log's name", ErrNote)
+		case len(a.keys) == keysMax:
+			err = fmt.Errorf("%w: more than %d keys", ErrNote, keysMax)
+		case slices.ContainsFunc(a.keys, func(o Key) bool { return bytes.Equal(o.pub, k.pub) }):
+			err = fmt.Errorf("%w: a key stands there twice", ErrNote)
+		}
 		if err != nil {
 			a.say(0, "keys", "%v", err)
 			return errEnd
@@ -182,19 +193,21 @@ func (a *audit) readKeys() error {
 		a.keys = append(a.keys, k)
 		asked = asked || k.String() == a.o.Key
 	}
+	a.since = []uint64{0}
 	if a.r.Origin = a.keys[0].Name(); !asked {
 		a.say(0, "keys", "this is the log of %s, not of the key that was asked for", a.r.Origin)
 	}
 	return nil
 }
 
-func (a *audit) open(signed []byte) (c Checkpoint, err error) {
-	for _, k := range a.keys {
+// open finds which of the listed keys signed. Whose turn it was the entries tell.
+func (a *audit) open(signed []byte) (c Checkpoint, key int, err error) {
+	for key, k := range a.keys {
 		if c, err = OpenCheckpoint(signed, k); err == nil {
-			return c, nil
+			return c, key, nil
 		}
 	}
-	return c, err
+	return c, 0, err
 }
 
 func (a *audit) readHead() error {
@@ -202,13 +215,13 @@ func (a *audit) readHead() error {
 	if err != nil {
 		return err
 	}
-	c, err := a.open(b)
+	c, key, err := a.open(b)
 	if err != nil {
 		a.say(0, "checkpoint", "%v", err)
 		return errEnd
 	}
 	a.head, a.size = c, c.Size
-	a.points[c.Size] = []mark{{c.Root, "checkpoint"}}
+	a.points[c.Size] = []mark{{c.Root, "checkpoint", key}}
 	a.r.Checkpoints = 1
 	return nil
 }
@@ -230,7 +243,7 @@ func (a *audit) readKept() error {
 			a.say(last, name, "it is cut off after the checkpoint of %d", last)
 			break
 		}
-		c, err := a.open(slices.Concat(text, []byte("\n\n"), sigs, []byte("\n")))
+		c, key, err := a.open(slices.Concat(text, []byte("\n\n"), sigs, []byte("\n")))
 		b = rest
 		switch {
 		case err != nil:
@@ -240,7 +253,7 @@ func (a *audit) readKept() error {
 		default:
 			last = c.Size
 			sizes = append(sizes, c.Size)
-			a.points[c.Size] = []mark{{c.Root, name}}
+			a.points[c.Size] = []mark{{c.Root, name, key}}
 			a.r.Checkpoints++
 		}
 	}
@@ -255,14 +268,14 @@ func (a *audit) readKept() error {
 
 func (a *audit) outside() error {
 	for i, signed := range a.o.Outside {
-		c, err := a.open(signed)
+		c, key, err := a.open(signed)
 		switch {
 		case err != nil:
 			a.say(0, "checkpoint", "outside checkpoint %d: %v", i+1, err)
 		case c.Size > a.size:
 			a.say(a.size, "checkpoint", "the log had %d entries when checkpoint %d was kept outside", c.Size, i+1)
 		default:
-			a.points[c.Size] = append(a.points[c.Size], mark{c.Root, "outside"})
+			a.points[c.Size] = append(a.points[c.Size], mark{c.Root, "outside", key})
 		}
 	}
 	return nil
@@ -378,6 +391,8 @@ func (a *audit) judge(r, next *record) {
 		for _, m := range marks {
 			if m.root != root {
 				a.say(r.seq, m.file, "the checkpoint of %d is over other entries", a.tree.size)
+			} else if a.r.Count == 0 && m.key != a.signer(a.tree.size) {
+				a.say(r.seq, m.file, "the checkpoint of %d is signed by key %d, whose turn it was not", a.tree.size, m.key+1)
 			}
 		}
 	}
@@ -404,6 +419,9 @@ func (a *audit) brokenLink(r, next *record, hash Digest) {
 }
 
 func (a *audit) note(r *record) {
+	if r.entry.Kind == "key.rotated" {
+		a.nextKey(r)
+	}
 	for _, sum := range blobsOf(r.entry.Body) {
 		a.names[sum] = r.seq
 	}

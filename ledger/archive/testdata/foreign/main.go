@@ -42,11 +42,19 @@ func check(ctx context.Context, dir string, proofs []string) error {
 	if err != nil {
 		return err
 	}
-	line, _, _ := strings.Cut(string(keys), "\n")
-	v, err := note.NewVerifier(line)
-	if err != nil {
-		return err
+	// The last key signed the newest checkpoint, earlier ones what is before it.
+	var all []note.Verifier
+	for line := range strings.Lines(string(keys)) {
+		v, err := note.NewVerifier(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return err
+		}
+		all = append(all, v)
 	}
+	if len(all) == 0 {
+		return errors.New("no keys")
+	}
+	v := all[len(all)-1]
 	files := &client.FileFetcher{Root: dir}
 	head, _, _, err := client.FetchCheckpoint(ctx, files.ReadCheckpoint, v, v.Name())
 	if err != nil {
@@ -77,7 +85,7 @@ func check(ctx context.Context, dir string, proofs []string) error {
 		}
 		inclusions++
 	}
-	older, err := consistent(ctx, dir, v, head, build)
+	older, err := consistent(ctx, dir, all, head, build)
 	if err != nil {
 		return err
 	}
@@ -103,7 +111,7 @@ func leaves(bundle []byte) ([][]byte, error) {
 }
 
 // consistent proves that the log only grew since each kept checkpoint.
-func consistent(ctx context.Context, dir string, v note.Verifier, head *log.Checkpoint, build *client.ProofBuilder) (int, error) {
+func consistent(ctx context.Context, dir string, all []note.Verifier, head *log.Checkpoint, build *client.ProofBuilder) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "checkpoints"))
 	if err != nil {
 		return 0, err
@@ -116,7 +124,12 @@ func consistent(ctx context.Context, dir string, v note.Verifier, head *log.Chec
 			return n, errors.New("checkpoints: cut off")
 		}
 		raw = rest
-		cp, _, _, err := log.ParseCheckpoint(fmt.Appendf(nil, "%s\n\n%s\n", text, sigs), v.Name(), v)
+		var cp *log.Checkpoint
+		for _, v := range all {
+			if cp, _, _, err = log.ParseCheckpoint(fmt.Appendf(nil, "%s\n\n%s\n", text, sigs), v.Name(), v); err == nil {
+				break
+			}
+		}
 		if err != nil {
 			return n, err
 		}
