@@ -68,7 +68,7 @@ func pathKind(p string) fileKind {
 	switch {
 	case manifests[name]:
 		return manifestFile
-	case live[name] || strings.HasPrefix(name, "requirements") && ext == "txt", strings.HasPrefix(name, "setup.") || strings.HasPrefix(name, ".cursor") || strings.HasPrefix(name, "webpack.") || strings.HasPrefix(name, "vite.") || strings.HasPrefix(name, "tsconfig") || strings.HasPrefix(name, "jsconfig"):
+	case live[name] || strings.HasPrefix(name, "requirements") && ext == "txt", strings.HasPrefix(name, "setup.") && !isProse(ext) || strings.HasPrefix(name, ".cursor") || strings.HasPrefix(name, "webpack.") || strings.HasPrefix(name, "vite.") || strings.HasPrefix(name, "tsconfig") || strings.HasPrefix(name, "jsconfig"):
 		if strings.HasPrefix(name, "requirements") {
 			return manifestFile
 		}
@@ -99,12 +99,13 @@ func pathKind(p string) fileKind {
 	if base, _, _ := strings.Cut(name, "."); base == "auth" || base == "login" || base == "permissions" || base == "middleware" || strings.HasPrefix(base, "auth_") || strings.HasSuffix(base, "_auth") || strings.Contains(base, "password") || strings.Contains(base, "session") || strings.Contains(base, "crypto") || strings.Contains(base, "security") {
 		return authFile
 	}
-	switch ext {
-	case "md", "mdx", "rst", "txt", "adoc", "asciidoc", "tex", "org":
+	if isProse(ext) {
 		if ext == "txt" && len(dirs) == 0 && (name == "cmakelists.txt" || name == "robots.txt") {
 			return configFile
 		}
 		return docFile
+	}
+	switch ext {
 	case "yaml", "yml", "toml", "ini", "cfg", "conf", "properties", "json", "jsonc", "json5", "xml", "plist", "env", "lock", "cnf", "pem", "key", "crt":
 		for _, d := range dirs {
 			if testDir(d) {
@@ -127,6 +128,15 @@ func pathKind(p string) fileKind {
 func testDir(d string) bool {
 	switch d {
 	case "test", "tests", "__tests__", "spec", "specs", "testdata", "e2e", "__mocks__":
+		return true
+	}
+	return false
+}
+
+// isProse: files of words, which nothing runs.
+func isProse(ext string) bool {
+	switch ext {
+	case "md", "mdx", "rst", "txt", "adoc", "asciidoc", "tex", "org":
 		return true
 	}
 	return false

@@ -205,14 +205,16 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 		return nil, err
 	}
 	class, reasons := lemma.Explore, []string{string(q.Route.Kind) + ": " + q.Route.Why}
-	if c != nil && q.Route.PersonText != "" {
+	said := 0
+	if c != nil && (q.Route.PersonText != "" || len(q.Route.Queued) > 0) {
 		var why []string
-		class, why = gate.PromptClass(q.Route.PersonText, len(q.Wire.Tools) > 0)
+		class, why = gate.RequestClass(q.Route, len(q.Wire.Tools) > 0)
+		said = len(q.Route.Queued)
 		reasons = append(reasons, why...)
 	}
 	t := &live{
 		id: id, key: key, scope: q.Scope, class: class, reasons: reasons, decision: lemma.DecPassThrough, rung: -1,
-		prompt: e.Redact(q.Route.PersonText[:min(len(q.Route.PersonText), maxPromptRead)]), opened: e.Now(), stage: "route", fresh: true, side: c == nil, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
+		prompt: e.Redact(q.Route.PersonText[:min(len(q.Route.PersonText), maxPromptRead)]), opened: e.Now(), stage: "route", fresh: true, queued: said, side: c == nil, pid: q.Principal.PID, cred: q.CredHash, named: q.Route.Conversation,
 	}
 	if c != nil {
 		t.conversation = q.conversation

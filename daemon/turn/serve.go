@@ -33,6 +33,9 @@ func (e *Engine) Serve(ctx context.Context, q *Request, out Sink) (err error) {
 		err = errors.Join(err, e.end(t))
 	}()
 	rl := newRelay(e, q, t, out)
+	if err := e.interject(ctx, q, t); err != nil {
+		return e.fail(q, t, out, err)
+	}
 	if t.side {
 		return e.answer(ctx, q, t, rl)
 	}

@@ -69,6 +69,7 @@ type live struct {
 
 	fresh     bool        // nothing was done for its prompt yet
 	side      bool        // a client's own errand
+	queued    int         // how many words that a person said in mid-loop have been taken in
 	covered   lemma.Class // strongest class that a declaration of this turn covers, "" = none
 	anchor    string      // of the block that its newest check left, see coverage
 	openCalls []wire.Call // calls of the last answer that wait for results
