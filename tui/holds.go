@@ -94,6 +94,9 @@ func readHold(h lemma.Hold) *hold {
 				c.acts = append(c.acts, "and "+safe(words.Count(act.Cut, "byte", "bytes"))+" more that are not shown")
 			}
 			for _, r := range act.Runs {
+				if len(act.Runs) == 1 && words.Runs(r) == act.Text {
+					break // nothing was hidden in it
+				}
 				c.acts = append(c.acts, "▸ "+tidy(words.Runs(r)))
 			}
 			c.where = first2(tidy(act.Cwd), "a directory that is not known")

@@ -255,23 +255,59 @@ func TestNewHolds(t *testing.T) {
 	})
 }
 
+// wanted is a hold of an action.
+func wanted(n int, state string) lemma.Hold {
+	h := question(n)
+	h.Kind = "action"
+	h.Items = h.Items[:1]
+	h.Items[0].Claim, h.Items[0].Reason, h.Items[0].Tried = "sudo rm -rf data", "removes data and all below it", []string{}
+	h.Items[0].Action = &lemma.HeldAction{
+		Hash: "h", Tool: "Bash", Text: "sudo rm -rf data\x1b[31m", Runs: []lemma.HeldCommand{{Argv: []string{"rm", "-rf", "data"}, Wrappers: []string{"sudo"}}},
+		Cwd: "/work/shop", Effect: "destroy", State: state, Findings: []string{"destroy rm.recursive: removes data"}, DecisionID: "d1",
+	}
+	return h
+}
+
 func TestActionHolds(t *testing.T) {
-	onRigOf(t, 80, 24, Options{}, func(d *fake) {
-		h := question(5)
-		h.Kind = "action"
-		d.HoldRows = []lemma.Hold{h}
-	}, func(r *rig) {
+	onRigOf(t, 80, 24, Options{}, func(d *fake) { d.HoldRows = []lemma.Hold{wanted(5, "REQUIRE_CONFIRM")} }, func(r *rig) {
 		r.calm()
-		r.shows("The agent wants", "a approve   d deny")
-		r.hides("c confirm")
-		r.key("c", "w", "A", "enter", "esc")
+		r.shows("The agent wants", "sudo rm -rf data", "▸ rm -rf data  by sudo", "/work/shop", "destroy: removes data", "exactly this, for this task", "a approve   d deny   s scope: task")
+		r.hides("c confirm", "r correct", "A all", "inconclusive")
+		r.key("c", "w", "A")
 		r.calm()
 		if len(r.d.answers) > 0 {
 			t.Error("an action was answered like a claim")
 		}
+		r.key("s")
+		r.shows("scope: once", "exactly this, once")
+		r.key("s")
+		r.shows("scope: task")
+		r.key("s", "enter")
+		r.shows("finding", "rm.recursive", "decision")
+		r.key("esc")
+		r.calm()
+		r.key("a")
+		r.wait(100 * time.Millisecond)
+		if len(r.d.answers) != 1 || r.d.answers[0].Items[0].Answer != lemma.AnswerApprove || r.d.answers[0].Items[0].Scope != lemma.ScopeOnce {
+			t.Errorf("got %v", r.d.answers)
+		}
+	})
+	// What cannot be read to its end is approved with a note, and denied without.
+	onRigOf(t, 80, 24, Options{}, func(d *fake) { d.HoldRows = []lemma.Hold{wanted(5, "ESCALATE"), wanted(6, "ESCALATE")} }, func(r *rig) {
+		r.calm()
+		r.key("a")
+		r.shows("why it may run")
+		r.key("enter")
+		r.shows("is approved with a note")
+		r.key("m", "i", "n", "e", "enter")
+		r.wait(100 * time.Millisecond)
+		if len(r.d.answers) != 1 || r.d.answers[0].Items[0].Answer != lemma.AnswerApprove || r.d.answers[0].Items[0].Text != "mine" {
+			t.Errorf("got %v", r.d.answers)
+		}
+		r.calm()
 		r.key("d")
 		r.wait(100 * time.Millisecond)
-		if len(r.d.answers) != 1 || r.d.answers[0].Items[0].Answer != lemma.AnswerDeny {
+		if len(r.d.answers) != 2 || r.d.answers[1].Items[0].Answer != lemma.AnswerDeny {
 			t.Errorf("got %v", r.d.answers)
 		}
 	})
