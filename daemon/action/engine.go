@@ -63,15 +63,18 @@ func policyEngine(w *weighing) error {
 // Enforced is what the policy's phase makes of a decision (B22). The decision
 // itself stays as it is. What destroys, gettier's own and every DENY count in
 // each phase; so does a stage that failed.
-func (p *Policy) Enforced(d Decision) State {
-	if p.Enforce == PhaseFull || d.State == Deny || d.State == Allow || d.Effect.AtLeast(shell.Destroy) {
+func (p *Policy) Enforced(d Decision) State { return EnforcedIn(p.Enforce, d) }
+
+// EnforcedIn is Enforced for any phase; one that nobody knows is PhaseFull.
+func EnforcedIn(phase Phase, d Decision) State {
+	if phase != PhaseShadow && phase != PhaseHardDeny || d.State == Deny || d.State == Allow || d.Effect.AtLeast(shell.Destroy) {
 		return d.State
 	}
 	for _, s := range d.Signals {
 		if s.State.Rank() < Escalate.Rank() {
 			continue
 		}
-		if s.Tag != tagThrottled && s.Stage != "effect" || s.Tag == tagThrottled && p.Enforce != PhaseShadow {
+		if s.Tag != tagThrottled && s.Stage != "effect" || s.Tag == tagThrottled && phase != PhaseShadow {
 			return d.State // fail_closed, or a throttled actor
 		}
 	}

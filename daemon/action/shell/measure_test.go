@@ -51,13 +51,13 @@ func TestCorpora(t *testing.T) {
 			case disputed[r.Command]:
 				apart++
 				t.Logf("disputed %s: %q is %s by %s", r.Expected, r.Command, got.Effect, got.Rule)
-			case r.Expected == "deny":
+			case r.Expected == "deny", r.Expected == "destructive-by-description":
 				if deny++; got.Effect.AtLeast(Opaque) {
 					caught++
 				} else {
 					t.Logf("MISSED %q: %s by %s [%s]", r.Command, got.Effect, got.Rule, r.Category)
 				}
-			case r.Expected == "allow":
+			case r.Expected == "allow", r.Expected == "benign":
 				if allow++; got.Effect.AtLeast(Opaque) {
 					flagged++
 					t.Logf("FLAGGED %q: %s by %s [%s]", r.Command, got.Effect, got.Rule, r.Category)

@@ -255,6 +255,8 @@ func shellTool(f fields) Action {
 				a.Dir = d.Str
 			}
 			r = merge(r, environment(v.Get("env")))
+		default: // a number, true, null: whatever runs is not in the text
+			r = merge(r, unreadable)
 		}
 	}
 	found := false
