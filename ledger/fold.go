@@ -13,8 +13,9 @@ import (
 
 // foldVersion rises when the fold buckets of an older file must be rebuilt.
 // Version 2 ends the answers behind a withdrawn fact and has knowledge; version 3
-// keeps the changes that no block has told yet, and gives a fact one successor.
-const foldVersion = 3
+// keeps the changes that no block has told yet, and gives a fact one successor;
+// version 4 has API keys and sealed upstream keys.
+const foldVersion = 4
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
@@ -74,6 +75,12 @@ func decodeBody(kind string, body []byte) (lemma.Body, error) {
 		return decodeAs[lemma.HoldCancelledBody](body)
 	case lemma.KKnowledgeChanged:
 		return decodeAs[lemma.KnowledgeChanged](body)
+	case lemma.KKeyCreated:
+		return decodeAs[lemma.KeyCreated](body)
+	case lemma.KKeyRevoked:
+		return decodeAs[lemma.KeyRevoked](body)
+	case lemma.KKeySealed:
+		return decodeAs[lemma.KeySealed](body)
 	case lemma.KChainRecovered:
 		return decodeAs[lemma.ChainRecovered](body)
 	case lemma.KBlobForgotten:
@@ -96,6 +103,8 @@ func decodeAs[T lemma.Body](body []byte) (lemma.Body, error) {
 		id = b.Hold.ID
 	case lemma.KnowledgeChanged:
 		id = b.Knowledge.ID
+	case lemma.KeyCreated:
+		id = b.ID
 	default:
 		return v, nil
 	}
@@ -126,6 +135,12 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return f.factExpired(b)
 	case lemma.KnowledgeChanged:
 		return f.knowledgeChanged(b)
+	case lemma.KeyCreated:
+		return f.keyCreated(b)
+	case lemma.KeyRevoked:
+		return f.keyRevoked(e, b)
+	case lemma.KeySealed:
+		return f.keySealed(b)
 	case lemma.HoldOpened:
 		return f.holdOpened(b.Hold)
 	case lemma.HoldAnsweredBody:

@@ -40,6 +40,8 @@ const (
 	bState
 	bKnowledge
 	bDeltas
+	bAPIKeys
+	bUpstreamKeys
 	bucketCount
 )
 
@@ -50,6 +52,7 @@ var bucketNames = [bucketCount][]byte{
 	bTurns: []byte("turns"), bTurnsOpen: []byte("turns_open"), bTurnEntries: []byte("turn_entries"), bConversations: []byte("conversations"), bBlocks: []byte("blocks"),
 	bModels: []byte("models"), bBlobRefs: []byte("blob_refs"), bState: []byte("state"),
 	bKnowledge: []byte("knowledge"), bDeltas: []byte("deltas"),
+	bAPIKeys: []byte("api_keys"), bUpstreamKeys: []byte("upstream_keys"),
 }
 
 // firstFold is the first bucket that a refold can rebuild from the chain. Files
