@@ -164,6 +164,8 @@ type prepared struct {
 	// empty: it runs in a directory without files where the sandbox has one.
 	empty bool
 	key   string
+	// bound are a probe's parameters as they are, not redacted.
+	bound map[string]string
 }
 
 // prepare does all that needs no process. A second result is the failure.
@@ -191,6 +193,9 @@ func (r *Runner) prepare(q Request) (*prepared, *Reading) {
 	argv, bound, err := spec.Bind(s, q.Params, q.Claim, resolver(at.base()))
 	if err != nil {
 		return nil, p.failed(r, ReasonParam, err.Error())
+	}
+	if s.Probe != "" {
+		return p.prepareProbe(r, bound), nil
 	}
 	p.argv, p.inv.Argv = argv, make([]string, len(argv))
 	for i, a := range argv {
@@ -344,6 +349,9 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 		if err := r.o.Permit(s, p.req.Root, p.req.Cwd); err != nil {
 			return p.fail(r, ReasonPermission, "pending: "+err.Error())
 		}
+	}
+	if s.Probe != "" {
+		return r.runProbe(ctx, p)
 	}
 	if !p.req.Draft {
 		if reason, detail := r.back.off(p.key, r.o.Now()); reason != "" {

@@ -118,6 +118,9 @@ type Request struct {
 	Draft bool
 	// Env looks names up in the agent's environment; nil when it is not known.
 	Env func(string) (string, bool)
+	// Set are NAME=value words that the action sets for its command; only a probe
+	// looks at them, over Env.
+	Set []string
 	Why string
 }
 
