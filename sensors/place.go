@@ -168,10 +168,22 @@ var asData = map[string]bool{
 var steering = map[string][]string{
 	"make": {"GNUmakefile", "makefile", "Makefile"}, "gmake": {"GNUmakefile", "makefile", "Makefile"},
 	"npm": nodeFiles, "npx": nodeFiles, "pnpm": nodeFiles, "yarn": nodeFiles, "bun": nodeFiles, "bunx": nodeFiles,
-	"go": {"go.mod", "go.work", "*.go"}, "cargo": {"Cargo.toml", "build.rs", ".cargo/config.toml"}, "just": {"justfile", "Justfile"},
-	"rake": {"Rakefile", "Gemfile"}, "bundle": {"Gemfile"},
-	"python": {"*.py"}, "python3": {"*.py"},
+	"go": {"go.mod", "go.work", "*.go"}, "just": {"justfile", "Justfile", ".justfile"},
+	"cargo": rustFiles, "rustc": rustFiles, "rustup": rustFiles,
+	"rake": {"Rakefile", "Gemfile", ".bundle/config"}, "bundle": {"Gemfile", ".bundle/config"}, "ruby": {".ruby-version"},
+	"gradlew": {"gradle/wrapper/gradle-wrapper.jar", "gradle/wrapper/gradle-wrapper.properties", "build.gradle*", "settings.gradle*"},
+	"mvnw":    {".mvn/jvm.config", ".mvn/maven.config", ".mvn/extensions.xml", "pom.xml"}, "mvn": {".mvn/jvm.config", ".mvn/maven.config", ".mvn/extensions.xml", "pom.xml"},
+	"direnv": {".envrc"}, "mise": {"mise.toml", ".mise.toml", ".tool-versions"}, "tox": {"tox.ini"}, "pytest": {"conftest.py", "pytest.ini", "setup.cfg", "pyproject.toml", "tox.ini"},
+	"terraform": {"*.tf", ".terraformrc"}, "php": {"php.ini"}, "composer": {"composer.json"},
 }
+
+var (
+	rustFiles = []string{"Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config", "rust-toolchain", "rust-toolchain.toml"}
+	// pythonFiles are what an import in the working directory may find.
+	pythonFiles = []string{"*.py", "*.pyc", "*.so", "*/__init__.py"}
+	// runners run a program of node_modules by its name.
+	runners = map[string]bool{"npx": true, "npm": true, "pnpm": true, "yarn": true, "bun": true, "bunx": true}
+)
 
 var nodeFiles = []string{"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnp.cjs", "pnpm-workspace.yaml"}
 
@@ -226,7 +238,10 @@ func files(s *spec.Sensor, at place) ([]string, error) {
 			}
 		case at.dir != "":
 			add(filepath.Join(at.dir, text))
-			if strings.HasPrefix(program, "python") && strings.HasSuffix(text, ".py") {
+			if i > 0 && runners[program] {
+				binary(at.dir, text, add)
+			}
+			if python(program) && strings.HasSuffix(text, ".py") {
 				glob(filepath.Join(at.dir, filepath.Dir(text)), "*.py", add) // importable beside the script
 			}
 			if _, val, ok := strings.Cut(text, "="); ok && strings.HasPrefix(text, "-") && val != "" && !filepath.IsAbs(val) {
@@ -235,10 +250,11 @@ func files(s *spec.Sensor, at place) ([]string, error) {
 		}
 	}
 	if at.dir != "" && at.root != "" {
-		for _, pattern := range steering[program] {
-			if strings.HasPrefix(program, "python") && !module(s) {
-				continue
-			}
+		patterns := steering[program]
+		if python(program) && inline(s) {
+			patterns = pythonFiles
+		}
+		for _, pattern := range patterns {
 			glob(at.dir, pattern, add)
 		}
 	}
@@ -259,13 +275,39 @@ func offers(path, root string) bool {
 	return root != "" && slices.ContainsFunc(filepath.SplitList(path), func(d string) bool { return below(root, d) })
 }
 
-// module reports whether a Python command runs a module, found first in the
-// working directory.
-func module(s *spec.Sensor) bool {
-	return slices.ContainsFunc(s.Argv[1:], func(w spec.Word) bool { return w.Text == "-m" })
+// inline reports whether a Python command runs a module or a text: what either
+// imports is found first in the working directory.
+func inline(s *spec.Sensor) bool {
+	return slices.ContainsFunc(s.Argv[1:], func(w spec.Word) bool { return w.Text == "-m" || w.Text == "-c" })
+}
+
+// binary adds what node_modules/.bin of a directory or one above has under a name.
+func binary(dir, name string, add func(string)) {
+	if strings.ContainsAny(name, "/\\") {
+		return
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		path := filepath.Join(dir, "node_modules", ".bin", name)
+		if full, err := filepath.EvalSymlinks(path); err == nil {
+			add(full)
+		}
+		if dir == filepath.Dir(dir) {
+			return
+		}
+	}
 }
 
 func glob(dir, pattern string, add func(string)) {
+	if parent, file, ok := strings.Cut(pattern, "/"); ok && parent == "*" {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return
+		}
+		for _, e := range entries {
+			add(filepath.Join(dir, e.Name(), file))
+		}
+		return
+	}
 	if !strings.Contains(pattern, "*") {
 		add(filepath.Join(dir, pattern))
 		return

@@ -248,7 +248,7 @@ func (r *Runner) environment(q Request) ([]string, error) {
 	if env["PATH"] == "" {
 		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
 	}
-	maps.Copy(env, hardening(q.Sensor.Argv[0].Text))
+	maps.Copy(env, hardening(q.Sensor))
 	look := r.o.Env
 	if q.Sensor.EnvFrom == "agent" {
 		if look = q.Env; look == nil {
@@ -265,30 +265,6 @@ func (r *Runner) environment(q Request) ([]string, error) {
 		out = append(out, name+"="+env[name])
 	}
 	return out, nil
-}
-
-// hardening switches off, by environment, what makes a measuring tool run
-// something that a repository brought along.
-func hardening(program string) map[string]string {
-	switch filepath.Base(program) {
-	case "git":
-		return map[string]string{
-			"GIT_CONFIG_COUNT": "3",
-			"GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false",
-			"GIT_CONFIG_KEY_1": "core.hooksPath", "GIT_CONFIG_VALUE_1": "/dev/null",
-			"GIT_CONFIG_KEY_2": "safe.bareRepository", "GIT_CONFIG_VALUE_2": "explicit",
-			"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat",
-		}
-	case "go":
-		return map[string]string{"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOENV": "off"}
-	case "yarn":
-		return map[string]string{"YARN_IGNORE_PATH": "1"}
-	case "psql":
-		return map[string]string{"PSQLRC": "/dev/null"}
-	case "python", "python3":
-		return map[string]string{"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
-	}
-	return nil
 }
 
 // runsAs settles whose rights the process has. Only root can take another
@@ -368,6 +344,13 @@ func (r *Runner) measure(ctx context.Context, p *prepared) Reading {
 	if err != nil {
 		reason, detail := startReason(err)
 		return p.fail(r, reason, detail)
+	}
+	if filepath.Base(p.argv[0]) == "git" {
+		over, complete := overGit(ctx, file, p.inv.Cwd, p.env)
+		if !complete {
+			return p.fail(r, ReasonSandbox, "the configuration of this repository could not be read as a whole")
+		}
+		p.env = append(p.env, over...)
 	}
 	p.inv.StartedAt = lemma.Time(r.o.Now())
 	o := run(ctx, command{
