@@ -71,6 +71,13 @@ func (b backend) Status(context.Context) (ipc.Status, error) {
 		},
 		Upstreams: []ipc.Upstream{}, Warnings: d.warningLines(),
 	}
+	s.Ledger.File = d.conf.layout().Ledger
+	if t, bad := d.ledger.Trouble(); bad {
+		s.Ledger.Error, s.Ledger.Since, s.Ledger.Lost = t.Reason(), lemma.Time(t.Since), t.Lost
+		s.Warnings = append([]string{d.troubleLine(t)}, s.Warnings...) // before all else: nothing else counts
+	} else if room, err := d.ledger.Room(); err == nil && room < littleRoom {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the ledger's disk has room for %d MB more; when it is full, what changes anything is refused", room/1e6))
+	}
 	maps.Copy(s.Counters, d.engine.Counters())
 	for _, name := range slices.Sorted(maps.Keys(f.proxy.Upstreams)) {
 		u := f.proxy.Upstreams[name]
@@ -89,6 +96,21 @@ func (b backend) Status(context.Context) (ipc.Status, error) {
 	}
 	s.Registry = d.registryStatus()
 	return s, nil
+}
+
+// littleRoom is when the status speaks of the disk: some days of work.
+const littleRoom = 64 << 20
+
+// troubleLine tells a person what a ledger that cannot write means.
+func (d *Daemon) troubleLine(t ledger.Trouble) string {
+	s := "the ledger cannot write: " + t.Reason() + ". What changes anything is refused"
+	if d.conf.live().Ledger.FailOpenExplore {
+		s += "; questions and edits are served unrecorded"
+	}
+	if t.Halted {
+		return s + ", until gettierd is started again"
+	}
+	return s + ", until it can"
 }
 
 func (d *Daemon) warningLines() []string {

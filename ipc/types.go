@@ -22,7 +22,16 @@ type Status struct {
 	Upstreams     []Upstream       `json:"upstreams"`
 	// Warnings are things a person should know: a widened bind address, a ledger
 	// that cannot write, turns that an unclean stop cut off.
-	Warnings []string `json:"warnings"`
+	Warnings []string     `json:"warnings"`
+	Ledger   LedgerStatus `json:"ledger"`
+}
+
+// LedgerStatus says whether the ledger can write.
+type LedgerStatus struct {
+	File  string `json:"file"`
+	Error string `json:"error,omitempty"` // why it cannot, in the system's words
+	Since string `json:"since,omitempty"`
+	Lost  uint64 `json:"lost,omitempty"` // entries that were refused since
 }
 
 // Head is the end of the chain.

@@ -85,12 +85,13 @@ type Ledger struct {
 	pub ed25519.PublicKey // that named the log
 	cod codec
 
-	tip  atomic.Pointer[tip]
-	mu   sync.Mutex
-	wake chan struct{} // closed and replaced after each commit
-	in   inbox
-	w    writer
-	done chan struct{} // closed when the writer has ended
+	tip     atomic.Pointer[tip]
+	trouble atomic.Pointer[Trouble] // nil while commits succeed
+	mu      sync.Mutex
+	wake    chan struct{} // closed and replaced after each commit
+	in      inbox
+	w       writer
+	done    chan struct{} // closed when the writer has ended
 
 	closeOnce sync.Once
 	closeErr  error

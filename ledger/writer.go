@@ -63,6 +63,8 @@ func (l *Ledger) run() {
 		case <-l.in.bell:
 		case <-due:
 			l.copyOut(true)
+		case <-l.probing():
+			_ = l.probe() // the trouble goes on
 		}
 	}
 }
@@ -100,15 +102,23 @@ func (l *Ledger) next() ([]*group, bool) {
 // write commits a batch and tells its producers. When the commit fails the
 // groups are tried one by one, so that one bad group cannot fail the others.
 func (l *Ledger) write(batch []*group) {
+	if err := l.halted(); err != nil {
+		for _, g := range batch {
+			g.finish(Receipt{}, fmt.Errorf("append: %w", err))
+		}
+		return
+	}
 	receipts, err := l.commit(batch)
 	if err == nil {
 		l.broadcast()
 		for i, g := range batch {
 			g.finish(receipts[i], nil)
 		}
+		l.relieved()
 		return
 	}
 	if len(batch) == 1 {
+		l.refused(batch[0], err)
 		batch[0].finish(Receipt{}, fmt.Errorf("append: %w", err))
 		return
 	}
@@ -212,8 +222,8 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 // finish marks the file clean. The writer has ended.
 func (l *Ledger) finish() error {
 	l.copyOut(true)
-	if !l.w.dirty {
-		return nil
+	if err := l.halted(); err != nil || !l.w.dirty {
+		return err
 	}
 	err := guard(func() error {
 		return l.db.Update(func(tx *bbolt.Tx) error {

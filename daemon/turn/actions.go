@@ -258,7 +258,7 @@ func (e *Engine) recordActions(ctx context.Context, t *live, rs []*ruled, bodies
 	for i, b := range bodies {
 		drafts[i] = ledger.Draft{Turn: t.id, Body: b}
 	}
-	if err := t.durable(ctx); err != nil {
+	if err := e.durable(ctx, t); err != nil {
 		return fmt.Errorf("fail_closed:audit: %w", err)
 	}
 	if _, err := e.Store.Append(ctx, drafts...); err != nil {

@@ -183,8 +183,8 @@ func isStream(resp *http.Response) bool {
 // streamed reads one streamed answer.
 func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.Response, rl *relay, round int) (ruling, error) {
 	defer resp.Body.Close()
-	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
-		return ruling{}, e.refuse(q, t, rl.out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
+	if err := e.durable(ctx, t); err != nil && !e.mayServe(t) {
+		return ruling{}, e.fail(q, t, rl.out, fmt.Errorf("%w: %w", errUnrecorded, err))
 	}
 	st := q.Adapter.NewStream()
 	rl.cur = st
@@ -297,8 +297,8 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Response, rl *relay, round int) (ruling, error) {
 	out := rl.out
 	defer resp.Body.Close()
-	if err := t.durable(ctx); err != nil && !e.mayServe(t) {
-		return ruling{}, e.refuse(q, t, out, http.StatusServiceUnavailable, "ledger_unavailable", "the ledger cannot record this turn, so it is not served: "+err.Error())
+	if err := e.durable(ctx, t); err != nil && !e.mayServe(t) {
+		return ruling{}, e.fail(q, t, out, fmt.Errorf("%w: %w", errUnrecorded, err))
 	}
 	if resp.StatusCode/100 == 3 { // followed by the client, it would lead around the gate
 		return ruling{}, e.cut(q, t, out, fmt.Errorf("the upstream %q answered %d, a redirect, and redirects are not followed: its base_url should name where it leads", q.Upstream.Name(), resp.StatusCode))
@@ -446,6 +446,9 @@ func (e *Engine) clientGone(t *live, st wire.Stream, cause error) error {
 func (e *Engine) fail(q *Request, t *live, out Sink, err error) error {
 	if out.Started() {
 		return e.cut(q, t, out, err)
+	}
+	if errors.Is(err, errUnrecorded) {
+		return e.refuse(q, t, out, http.StatusServiceUnavailable, "ledger_unavailable", err.Error())
 	}
 	return e.refuse(q, t, out, http.StatusInternalServerError, "gettier_error", err.Error())
 }

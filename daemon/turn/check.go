@@ -272,12 +272,12 @@ func (e *Engine) store(ctx context.Context, q *Request, t *live, b block, before
 	if ground {
 		drafts = append(drafts, ledger.Draft{Turn: t.id, Body: lemma.TurnGrounded{Contract: lemma.Contract, BlockBlob: hash, Anchor: anchor}})
 	}
-	if err := t.durable(ctx); err != nil {
-		return fmt.Errorf("record turn: %w", err)
+	if err := e.durable(ctx, t); err != nil {
+		return fmt.Errorf("%w: %w", errUnrecorded, err)
 	}
 	// A block that is not stored cannot be repeated, so nothing here fails open.
 	if _, err := e.Store.Append(ctx, drafts...); err != nil {
-		return fmt.Errorf("store block: %w", err)
+		return fmt.Errorf("%w: store block: %w", errUnrecorded, err)
 	}
 	if ground {
 		t.anchor = anchor

@@ -14,7 +14,6 @@ import (
 
 	"gettier.dev/gettierd/daemon/gate"
 	"gettier.dev/gettierd/daemon/route"
-	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -225,7 +224,7 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 		Scope: scopeName(q.Scope), ScopeEvidence: q.Scope.Evidence, Class: class, Reasons: reasons, Prompt: cutText(t.prompt, maxValueText),
 	}
 	e.counts.turns.Add(1)
-	t.pending = e.Store.Go(ledger.Draft{Turn: id, Body: body})
+	e.hand(t, body)
 	return t, nil
 }
 

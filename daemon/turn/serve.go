@@ -10,7 +10,6 @@ import (
 
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/wire"
-	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -123,7 +122,9 @@ func (e *Engine) prompt(ctx context.Context, q *Request, t *live) (outcome, erro
 	if q.Route.PersonItem < 0 || q.Observe || modeOf(set, t.class) == lemma.Off {
 		return outcome{}, nil
 	}
-	if err := e.injectFacts(ctx, q, t); err != nil {
+	if err := e.injectFacts(ctx, q, t); errors.Is(err, errUnrecorded) && e.mayServe(t) {
+		e.Log.Warn("the ledger cannot record", "turn", t.id, "error", err.Error())
+	} else if err != nil {
 		return outcome{}, err
 	}
 	if !e.checksPrompt(q, t) {
@@ -150,39 +151,6 @@ func (e *Engine) checksPrompt(q *Request, t *live) bool {
 	return q.Route.PersonItem >= 0 && !q.Observe && modeOf(set, t.class) != lemma.Off && (len(q.Wire.Tools) == 0 || set.DeclareAtPrompt)
 }
 
-// write appends entries of a turn and waits until they are durable.
-func (e *Engine) write(ctx context.Context, t *live, bodies ...lemma.Body) error {
-	drafts := make([]ledger.Draft, len(bodies))
-	for i, b := range bodies {
-		drafts[i] = ledger.Draft{Turn: t.id, Body: b}
-	}
-	return e.append(ctx, t, drafts...)
-}
-
-func (e *Engine) append(ctx context.Context, t *live, drafts ...ledger.Draft) error {
-	if len(drafts) == 0 {
-		return nil
-	}
-	err := t.durable(ctx)
-	if err == nil {
-		_, err = e.Store.Append(ctx, drafts...)
-	}
-	if err != nil && e.mayServe(t) {
-		e.Log.Warn("the ledger cannot record", "turn", t.id, "error", err.Error())
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("record turn: %w", err)
-	}
-	return nil
-}
-
-// mayServe reports whether a turn may go on although the ledger cannot write:
-// exploring and editing, where it is so configured.
-func (e *Engine) mayServe(t *live) bool {
-	return e.Settings().FailOpenExplore && t.class.Rank() <= lemma.Edit.Rank()
-}
-
 // end is the close of one request: the turn ends with an answer that asks for
 // nothing more, or stays open for its next lap.
 func (e *Engine) end(t *live) error {
@@ -206,7 +174,7 @@ func (e *Engine) close(ctx context.Context, t *live) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := t.durable(ctx); err != nil {
+	if err := e.durable(ctx, t); err != nil {
 		return fmt.Errorf("open turn: %w", err)
 	}
 	t.show(func(s *snapshot) {
@@ -215,7 +183,7 @@ func (e *Engine) close(ctx context.Context, t *live) error {
 			s.body = nil
 		}
 	})
-	t.pending = e.Store.Go(ledger.Draft{Turn: t.id, Body: t.closedBody()})
+	e.hand(t, t.closedBody())
 	return nil
 }
 

@@ -1,12 +1,12 @@
 package turn
 
 import (
-	"context"
 	"maps"
 	"sync"
 	"time"
 
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -61,8 +61,9 @@ type live struct {
 	usageOurs   lemma.Usage
 	timings     map[string]int64
 
-	pending <-chan error // the commit of turn.opened, while the upstream works
-	commit  error
+	handed  ledger.Draft // what the ledger was given while the upstream works
+	pending <-chan error // its commit
+	commit  error        // how that went
 	status  int
 	failed  bool // the last request ended in an error
 	lost    bool // its connection was lost
@@ -108,19 +109,6 @@ func (t *live) spent(stage string, d time.Duration) {
 		t.timings = map[string]int64{}
 	}
 	t.timings[stage] += d.Milliseconds()
-}
-
-// durable waits for the commit of the entries written while the upstream works.
-func (t *live) durable(ctx context.Context) error {
-	if t.pending != nil {
-		select {
-		case t.commit = <-t.pending:
-			t.pending = nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return t.commit
 }
 
 // outcome is the turn's decision, or error while its last request failed: a
