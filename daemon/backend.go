@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ipc/ipcserver"
@@ -403,4 +405,10 @@ func (b backend) ApproveConfig(ctx context.Context, a ipc.ConfigApproval, by lem
 		return ipc.Config{}, err
 	}
 	return b.Config(ctx)
+}
+
+// Decide asks the action gate about an action that stands in no answer.
+func (b backend) Decide(ctx context.Context, a ipc.Action) (json.RawMessage, error) {
+	d := b.d.engine.Rule(ctx, action.Action{Actor: a.Actor, Cwd: a.Cwd, Command: a.Command, Argv: a.Argv, Tool: a.Tool, Args: a.Args})
+	return json.Marshal(d)
 }

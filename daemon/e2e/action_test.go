@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ledger/lemma"
 )
 
@@ -49,6 +50,13 @@ func TestE2EAction(t *testing.T) {
 			}
 			b := find[lemma.ActionDecided](t, h.entries())
 			if len(b) != 1 || b[0].Ruled != "REQUIRE_CONFIRM" || (b[0].Approval != "") != (n == 0) {
+				t.Errorf("entries %+v", b)
+			}
+			d, err := h.api().Decide(t.Context(), ipc.Action{Tool: "Bash", Args: []byte(`{"command":"rm -rf ./data"}`), Cwd: h.project})
+			if err != nil || d.State != "REQUIRE_CONFIRM" || d.Effect != "destroy" || !strings.Contains(string(d.Raw), `"nodes"`) {
+				t.Errorf("asked on the socket: %+v %v", d, err)
+			}
+			if b := find[lemma.ActionDecided](t, h.entries()); b[len(b)-1].DecisionID != d.DecisionID {
 				t.Errorf("entries %+v", b)
 			}
 			h.verified()

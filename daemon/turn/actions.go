@@ -218,7 +218,7 @@ func (e *Engine) refused(ctx context.Context, t *live, rs []*ruled) error {
 		if r.refusal != "" {
 			state, why = "DENY", r.refusal
 		}
-		bodies[i] = e.actionBody(t, r, state, why)
+		bodies[i] = e.actionBody(t.scope.Cwd, r, state, why)
 	}
 	return e.recordActions(ctx, t, rs, bodies, "DENY")
 }
@@ -231,7 +231,7 @@ func (e *Engine) actions(ctx context.Context, t *live, rs []*ruled, state, why s
 		if r.waits && (state == "REQUIRE_CONFIRM" || state == "ESCALATE") {
 			of = string(r.state)
 		}
-		bodies[i] = e.actionBody(t, r, of, why)
+		bodies[i] = e.actionBody(t.scope.Cwd, r, of, why)
 	}
 	return e.recordActions(ctx, t, rs, bodies, state)
 }
@@ -268,7 +268,7 @@ func (e *Engine) recordActions(ctx context.Context, t *live, rs []*ruled, bodies
 }
 
 // actionBody is what stands on the chain of one call.
-func (e *Engine) actionBody(t *live, r *ruled, state, why string) lemma.Body {
+func (e *Engine) actionBody(cwd string, r *ruled, state, why string) lemma.Body {
 	h := sha256.New()
 	h.Write([]byte(r.call.Name + "\x00"))
 	h.Write(r.call.Args)
@@ -277,7 +277,7 @@ func (e *Engine) actionBody(t *live, r *ruled, state, why string) lemma.Body {
 		Summary: cutText(e.Redact(r.act.Summary), maxValueText), State: state, Effect: string(r.act.Effect), Risk: r.d.RiskScore,
 		Findings: []string{}, Premises: []string{},
 		Ruled: string(r.d.State), Enforce: r.phase, DecisionID: r.d.DecisionID, ContextHash: r.d.ContextHash, Policy: cutText(r.d.Policy, maxValueText),
-		Cwd: cutText(e.Redact(t.scope.Cwd), maxValueText),
+		Cwd: cutText(e.Redact(cwd), maxValueText),
 	}
 	if r.act.Rule != "" {
 		b.Findings = append(b.Findings, r.act.Rule)

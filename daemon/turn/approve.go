@@ -48,10 +48,7 @@ type ruled struct {
 
 // judgeCalls asks the action gate about each call.
 func (e *Engine) judgeCalls(q *Request, t *live, calls []wire.Call) []*ruled {
-	phase := e.Settings().Enforce
-	if phase == "" {
-		phase = EnforceFull
-	}
+	phase := e.phase()
 	out := make([]*ruled, len(calls))
 	for i, c := range calls {
 		r := &ruled{call: c, act: shell.Tool(c.Name, c.Args), phase: phase}

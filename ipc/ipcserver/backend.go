@@ -6,6 +6,7 @@ package ipcserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -79,6 +80,10 @@ type Backend interface {
 	// AddProject registers p.Root (p.Name empty: its base name) and returns it as stored.
 	AddProject(ctx context.Context, p ipc.Project, by lemma.Answerer) (ipc.Project, error)
 	RemoveProject(ctx context.Context, name string, by lemma.Answerer) error
+
+	// Decide asks the action gate about an action and records what it said before
+	// it returns. The decision is JSON as daemon/action has it.
+	Decide(ctx context.Context, a ipc.Action) (json.RawMessage, error)
 
 	Config(ctx context.Context) (ipc.Config, error)
 	// ApproveConfig takes the pending configuration if its hash is this one.

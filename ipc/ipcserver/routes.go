@@ -2,6 +2,7 @@ package ipcserver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -42,6 +43,7 @@ func (s *Server) routes() {
 		"DELETE /v1/projects/{name}":     s.projectRemove,
 		"GET /v1/config":                 s.config,
 		"POST /v1/config/approve":        s.configApprove,
+		"POST /v1/decide":                s.decide,
 	} {
 		s.mux.HandleFunc(pattern, h)
 	}
@@ -324,4 +326,16 @@ func (s *Server) configApprove(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	}, s.o.Backend.ApproveConfig)
+}
+
+// decide asks the action gate; it is nobody's answer, so anyone of our uid may.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
+	q := readQuery(r)
+	a, err := read[ipc.Action](w, r, false)
+	if err = errors.Join(q.err, err); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	v, err := s.o.Backend.Decide(r.Context(), a)
+	s.answer(w, r, v, err)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -32,7 +33,8 @@ type Backend struct {
 	Roots     []ipc.Project
 	Cfg       ipc.Config
 	Blobs     map[string][]byte
-	Broken    error // what every call then returns
+	Ruling    json.RawMessage // of every action
+	Broken    error           // what every call then returns
 
 	mu      sync.Mutex
 	entries []ipc.Entry
@@ -88,6 +90,11 @@ func (b *Backend) Status(context.Context) (ipc.Status, error) {
 	st := b.St
 	st.Chain.Size = uint64(len(b.entries))
 	return st, b.Broken
+}
+
+// Decide implements ipcserver.Backend.
+func (b *Backend) Decide(context.Context, ipc.Action) (json.RawMessage, error) {
+	return b.Ruling, b.Broken
 }
 
 func (b *Backend) Head(context.Context) (uint64, error) {
