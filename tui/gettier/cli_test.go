@@ -197,6 +197,9 @@ func TestExamples(t *testing.T) {
 			if strings.Contains(line, "gettier audit") {
 				t.Chdir(t.TempDir())
 			}
+			if strings.Contains(line, "policy.yaml") {
+				t.Chdir(filepath.Dir(policyAt(t, "version: 1\n")))
+			}
 			if strings.Contains(line, "gettier ledger") {
 				t.Chdir(t.TempDir())
 				ledgerAt(t, w.home)

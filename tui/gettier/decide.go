@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gettier.dev/gettierd/daemon/action"
+	"gettier.dev/gettierd/daemon/action/evidence"
 	"gettier.dev/gettierd/tui/clean"
 	"gettier.dev/gettierd/tui/words"
 )
@@ -20,15 +22,16 @@ const maxAction = 1 << 20
 func (a *app) decideCommand() *cobra.Command {
 	var (
 		jsonl, explain, mermaid, page bool
-		hook, cwd                     string
+		hook, cwd, policy             string
 	)
 	cmd := &cobra.Command{
 		Use:   "decide [flags] [-- PROGRAM ARG…]",
 		Short: "say what the action gate makes of a command, without a daemon",
-		Long: "Judges a program with its arguments, or a command line on standard input, by the built-in rules.\n" +
-			"Nothing runs, and no file is looked at. Exit 0: it may run; 1: it may not, or not unasked.\n" +
-			"With --jsonl each line of input is {\"command\": …}, {\"argv\": […]} or {\"tool\": …, \"args\": {…}}, with\n" +
-			"\"cwd\" and \"actor\" if you like, and each line of output is a decision: state, effect, reason,\n" +
+		Long: "Judges a program with its arguments, or a command line on standard input, by the built-in policy\n" +
+			"or the one of --policy. Nothing runs. With --cwd the disk there is looked at: whether what is\n" +
+			"removed is made again by a build, and where links lead. Exit 0: it may run; 1: it may not, or not unasked.\n" +
+			"With --jsonl each line of input is {\"command\": …}, {\"argv\": […]} or {\"tool\": …, \"args\": {…}} or {\"raw_input\": …},\n" +
+			"with \"cwd\", \"actor\" and \"mode\" if you like, and each line of output is a decision: state, effect, reason,\n" +
 			"findings, signals, explain. A line that cannot be read is answered by {\"error\", \"line\"}, the rest\n" +
 			"goes on, and the exit code is 1; a refusal is an answer like any other there.\n" +
 			"With --hook an agent's hook input is read and answered in the agent's own protocol. Whatever goes\n" +
@@ -37,16 +40,25 @@ func (a *app) decideCommand() *cobra.Command {
 		Example: "  gettier decide -- git push --tags\n  gettier decide --explain -- npm test\n  gettier decide --mermaid -- npm test\n  gettier decide --jsonl",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if hook != "" {
-				if jsonl || explain || mermaid || page || a.json || len(args) > 0 {
-					return usage("--hook stands alone")
+				if jsonl || explain || mermaid || page || a.json || len(args) > 0 || cwd != "" {
+					return usage("--hook stands alone, or with --policy")
 				}
-				return a.decideHook(hook)
+				return a.decideHook(hook, policy)
+			}
+			rules, err := a.policyFile(policy)
+			if err != nil {
+				return err
+			}
+			if cwd != "" {
+				if cwd, err = filepath.Abs(cwd); err != nil {
+					return fmt.Errorf("read --cwd: %w", err)
+				}
 			}
 			if jsonl {
 				if explain || mermaid || page || len(args) > 0 || cwd != "" {
 					return usage("--jsonl takes actions from standard input alone")
 				}
-				bad, err := jsonLines(a.in, a.out, decideLine)
+				bad, err := jsonLines(a.in, a.out, func(line []byte) (any, error) { return decideLine(line, rules) })
 				if err != nil {
 					return err
 				}
@@ -69,7 +81,7 @@ func (a *app) decideCommand() *cobra.Command {
 					return usage("name a program after --, or give a command line on standard input")
 				}
 			}
-			d := action.Decide(act, nil, action.Situation{})
+			d := action.Decide(act, rules, known(act))
 			if err := a.printDecision(d, explain, mermaid, page); err != nil {
 				return err
 			}
@@ -86,10 +98,19 @@ func (a *app) decideCommand() *cobra.Command {
 	fl.BoolVar(&page, "html", false, "write the decision as a page of HTML")
 	fl.StringVar(&hook, "hook", "", "answer an agent's hook: claude-code, codex or gemini")
 	fl.StringVar(&cwd, "cwd", "", "the directory that the command starts in")
+	fl.StringVar(&policy, "policy", "", "a policy file instead of the built-in policy")
 	return cmd
 }
 
-func decideLine(line []byte) (any, error) {
+// known is what can be found out about the surroundings of an action here.
+func known(act action.Action) action.Situation {
+	if act.Cwd == "" {
+		return action.Situation{}
+	}
+	return action.Situation{Disk: evidence.Disk{}}
+}
+
+func decideLine(line []byte, rules *action.Policy) (any, error) {
 	var act action.Action
 	if err := strictJSON(line, &act); err != nil {
 		return nil, err
@@ -100,10 +121,10 @@ func decideLine(line []byte) (any, error) {
 			forms++
 		}
 	}
-	if forms != 1 {
-		return nil, errors.New("give one of command, argv and tool")
+	if forms > 1 || forms == 0 && act.Raw == "" {
+		return nil, errors.New("give one of command, argv and tool, or raw_input")
 	}
-	return action.Decide(act, nil, action.Situation{}), nil
+	return action.Decide(act, rules, known(act)), nil
 }
 
 func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) error {
@@ -129,7 +150,7 @@ func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) erro
 	if !explain {
 		return nil
 	}
-	p.line("effect %s, risk %d of 100, decision %s by %s", d.Effect, d.RiskScore, d.DecisionID, d.Rules)
+	p.line("effect %s, mode %s, risk %d of 100 (sum %d), decision %s by policy %.16s", d.Effect, d.Mode, d.RiskScore, d.RawTotal, d.DecisionID, d.Policy)
 	p.line("findings")
 	for _, f := range d.Findings {
 		p.text(string(f.Effect)+"  "+f.Rule+"  "+f.Why, "  ")
@@ -143,7 +164,7 @@ func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) erro
 	}
 	p.line("signals")
 	for _, s := range d.Signals {
-		p.text(fmt.Sprintf("%-15s %3d  %s  %s", s.State, s.Score, s.Stage, s.Reason), "  ")
+		p.text(fmt.Sprintf("%-15s %3d  %s  %s", s.State, s.Points, s.Stage, s.Reason), "  ")
 	}
 	return nil
 }
@@ -165,7 +186,7 @@ func hookFailure(err error) error {
 
 // decideHook answers one hook call. An action that may run is answered by
 // silence, which leaves the agent's own permissions in force.
-func (a *app) decideHook(agent string) (err error) {
+func (a *app) decideHook(agent, policy string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = hookFailure(errors.New("the judgement broke down"))
@@ -178,6 +199,10 @@ func (a *app) decideHook(agent string) (err error) {
 		event = "BeforeTool"
 	default:
 		return hookFailure(fmt.Errorf("no agent's protocol is named %q: claude-code, codex, gemini", agent))
+	}
+	rules, err := a.policyFile(policy)
+	if err != nil {
+		return hookFailure(err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(a.in, maxJSONLine+1))
 	if err != nil {
@@ -196,8 +221,9 @@ func (a *app) decideHook(agent string) (err error) {
 	if in.Tool == "" || len(in.Input) == 0 {
 		return hookFailure(errors.New("the input names no tool_name or no tool_input"))
 	}
-	d := action.Decide(action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd}, nil, action.Situation{})
-	if d.Allowed {
+	act := action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd}
+	d := action.Decide(act, rules, known(act))
+	if rules.Enforced(d) == action.Allow {
 		return nil
 	}
 	reason := clean.Line("gettier: " + string(d.State) + ": " + d.Reason)

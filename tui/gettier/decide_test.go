@@ -113,15 +113,15 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken") }
 func TestDecideHookBroken(t *testing.T) {
 	a := &app{in: brokenPipe{}, out: brokenPipe{}}
 	var e *exit
-	if err := a.decideHook("claude-code"); !errors.As(err, &e) || e.code != 2 {
+	if err := a.decideHook("claude-code", ""); !errors.As(err, &e) || e.code != 2 {
 		t.Errorf("input that breaks off: %v", err)
 	}
 	a.in = strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"rm -rf /"}}`)
-	if err := a.decideHook("claude-code"); !errors.As(err, &e) || e.code != 2 {
+	if err := a.decideHook("claude-code", ""); !errors.As(err, &e) || e.code != 2 {
 		t.Errorf("an answer that nobody takes: %v", err)
 	}
 	a.in = nil // whatever breaks inside
-	if err := a.decideHook("claude-code"); !errors.As(err, &e) || e.code != 2 {
+	if err := a.decideHook("claude-code", ""); !errors.As(err, &e) || e.code != 2 {
 		t.Errorf("a panic: %v", err)
 	}
 }

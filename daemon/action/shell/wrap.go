@@ -164,6 +164,18 @@ func (w *walker) unwrap(c call) stream {
 		case name == "tmux" || name == "screen":
 			return w.terminal(name, c)
 		}
+		if rest, text, l, ok := launch(name, c.args); ok {
+			w.launched(name, l)
+			if rest == nil {
+				if text.dyn {
+					w.note(Opaque, "dynamic.script", name+" runs a text that is known only when it runs")
+				}
+				w.nested(text.s, c.in)
+				return stream{kind: unknown}
+			}
+			c.args = rest
+			continue
+		}
 		if subs, ok := runners[name]; ok {
 			if inner, sub := runnerArgs(subs, c.args); inner != nil {
 				w.wraps = append(w.wraps, name+" "+sub)
@@ -188,6 +200,20 @@ func (w *walker) unwrap(c call) stream {
 	}
 	w.record(c, Opaque, "depth", "wrapped too deep")
 	return stream{kind: unknown}
+}
+
+// launched notes what runs a command elsewhere or by another program.
+func (w *walker) launched(name string, l launcher) {
+	wrap := name
+	if l.sub != "" {
+		wrap += " " + l.sub
+	}
+	if l.remote {
+		w.note(Mutate, "remote.exec", wrap+" runs a program on another system")
+	} else {
+		w.note(Mutate, "launch", wrap+" runs a program")
+	}
+	w.wraps = append(w.wraps, wrap)
 }
 
 // strip takes a wrapper's own options and words away. done means that the
