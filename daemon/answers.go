@@ -48,6 +48,10 @@ func (holdsOnly) InvalidateFact(context.Context, string, string, lemma.Answerer)
 	return lemma.Fact{}, errHoldsOnly
 }
 
+func (holdsOnly) ChangeKnowledge(context.Context, ipc.KnowledgeEdit, lemma.Answerer) (ipc.KnowledgeChanged, error) {
+	return ipc.KnowledgeChanged{}, errHoldsOnly
+}
+
 func (h holdsOnly) TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error) {
 	if by != nil {
 		return ipc.SensorTried{}, errHoldsOnly

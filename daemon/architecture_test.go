@@ -28,6 +28,7 @@ var tiers = map[string]int{
 	"daemon/route": 5, "daemon/action": 5, "daemon/floor": 5, "daemon/policy": 5, "ledger/export": 5,
 	"daemon/gate": 6,
 	"daemon/hold": 7, "daemon/approval": 6,
+	"daemon/recall": 4, "tui/sheet": 2,
 	"daemon/turn":         8,
 	"daemon/proxy/openai": 9, "daemon/proxy/anthropic": 9, "daemon/proxy/responses": 9, "ipc/ipcserver": 9, "daemon/mcp": 9, "ipc/ipctest": 10,
 	"daemon/proxy/dialect": 10, "daemon/classify": 11,
@@ -68,7 +69,7 @@ func domain(imp string) bool {
 
 var charm = under("github.com/charmbracelet")
 
-var pure = in("daemon/gate", "daemon/approval", "daemon/route", "daemon/action", "daemon/action/shell", "daemon/wire", "sensors/verdict", "sensors/extract",
+var pure = in("daemon/gate", "daemon/approval", "daemon/route", "daemon/recall", "daemon/action", "daemon/action/shell", "daemon/wire", "sensors/verdict", "sensors/extract",
 	"sensors/spec", "ledger/belief", "ledger/chain", "ledger/lemma", "daemon/proxy/openai", "daemon/proxy/anthropic", "daemon/proxy/responses")
 
 var rules = []rule{

@@ -89,6 +89,7 @@ type Daemon struct {
 	answers  *ipcserver.Server // over AnswerConn, or nil
 
 	watchers atomic.Int64 // surfaces that a person looks at
+	keeping  sync.Mutex   // one change of knowledge at a time
 	mu       sync.Mutex
 	warnings []string
 }

@@ -34,6 +34,8 @@ func TestDecide(t *testing.T) {
 		{Action{Command: "cp hook .git/hooks/pre-commit"}, RequireConfirm, "sensitive_write"},
 		{Action{Command: "gettier answer 7f3 yes"}, Deny, "self_protection"},
 		{Action{Command: "bash -c 'gettier tell x'"}, Deny, "self_protection"},
+		{Action{Command: "gettier knowledge --json add x"}, Deny, "self_protection"},
+		{Action{Command: "gettier facts invalidate f x"}, Deny, "self_protection"},
 		{Action{Command: "gettier sensors approve all"}, Deny, "self_protection"},
 		{Action{Command: "gettier status --json"}, Allow, "read"},
 		{Action{Command: "echo 'gettier answer 7f3'"}, Allow, "read"},

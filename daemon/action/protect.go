@@ -11,6 +11,9 @@ import (
 // personCalls are commands of gettier that only a person gives (13.3).
 var personCalls = map[string]bool{"answer": true, "tell": true, "off": true, "down": true, "forget": true, "uninstall": true, "model": true}
 
+// personWords are such commands below others.
+var personWords = map[string][]string{"knowledge": {"add", "edit", "rm", "remove"}, "facts": {"invalidate"}}
+
 // selfProtection denies what would take gettier out of the way: its files, its
 // person's calls, its process, the address that leads through it (13.16). No
 // setting weakens it.
@@ -44,7 +47,7 @@ func selfProtection(w *weighing) error {
 				if strings.HasPrefix(a, "-") {
 					continue
 				}
-				if personCalls[a] || slices.Contains(args, "approve") {
+				if personCalls[a] || slices.Contains(args, "approve") || slices.ContainsFunc(args, func(w string) bool { return slices.Contains(personWords[a], w) }) {
 					deny("gives a command of gettier that only a person gives: " + a)
 					return nil
 				}

@@ -3,11 +3,13 @@ package turn
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"gettier.dev/gettierd/daemon/gate"
 	"gettier.dev/gettierd/daemon/hold"
+	"gettier.dev/gettierd/daemon/recall"
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors"
@@ -287,11 +289,41 @@ func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live) error {
 			news = append(news, f)
 		}
 	}
-	b := factsBlock(deltas, news, e.Settings().InjectMaxBytes)
+	notes, err := e.recalled(q, t, sent.String())
+	if err != nil {
+		return err
+	}
+	b := factsBlock(deltas, news, notes, e.Settings().InjectMaxBytes)
 	if b.text == "" {
 		return nil
 	}
 	return e.store(ctx, q, t, b, nil, false)
+}
+
+// recalled is the knowledge that this prompt calls up, this upstream may read and
+// its conversation was not told.
+func (e *Engine) recalled(q *Request, t *live, sent string) ([]lemma.Knowledge, error) {
+	page, err := e.Store.Knowledge(scopesOf(t.scope.Name)...)
+	if err != nil {
+		return nil, fmt.Errorf("read knowledge: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return nil, nil
+	}
+	about := recall.About{Text: q.Route.PersonText}
+	if view := e.Sensors.View(t.scope.Root); view != nil {
+		about.Matching = view.Matching
+	}
+	if dir, err := filepath.Rel(t.scope.Root, t.scope.Cwd); err == nil && !strings.HasPrefix(dir, "..") {
+		about.Dir = dir
+	}
+	var out []lemma.Knowledge
+	for _, h := range recall.Rank(page.Items, about) {
+		if mayRead(h.Sensitivity, q.Upstream.Trusted()) && !strings.Contains(sent, knowledgeLine(h.Knowledge)) {
+			out = append(out, h.Knowledge)
+		}
+	}
+	return out, nil
 }
 
 // tells reports whether blocks already say this fact, and say it last: a value

@@ -66,6 +66,12 @@ type Backend interface {
 	Tell(ctx context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error)
 	// InvalidateFact withdraws an active fact.
 	InvalidateFact(ctx context.Context, id, reason string, by lemma.Answerer) (lemma.Fact, error)
+	// Knowledge lists it by age, or as q.Text ranks it.
+	Knowledge(ctx context.Context, q ipc.KnowledgeQuery) (ipc.List[lemma.Knowledge], error)
+	KnowledgePiece(ctx context.Context, id string) (lemma.Knowledge, error)
+	// ChangeKnowledge makes all changes or none: ErrConflict when one of the pieces
+	// is not what the person saw any more.
+	ChangeKnowledge(ctx context.Context, e ipc.KnowledgeEdit, by lemma.Answerer) (ipc.KnowledgeChanged, error)
 	Turns(ctx context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn], error)
 	Turn(ctx context.Context, id string) (ipc.TurnDetail, error)
 

@@ -25,6 +25,7 @@ type Backend struct {
 	St        ipc.Status
 	FactRows  []lemma.Fact
 	HoldRows  []lemma.Hold
+	Knowing   []lemma.Knowledge // in order of age
 	TurnRows  []ipc.Turn
 	BlockRows map[string][]ipc.Block // by turn
 	SensorSet []ipc.Sensor
@@ -39,6 +40,7 @@ type Backend struct {
 	mu      sync.Mutex
 	entries []ipc.Entry
 	grew    chan struct{}
+	kept    int              // changes of knowledge
 	people  []lemma.Answerer // who made a person's call, in order
 }
 

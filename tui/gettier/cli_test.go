@@ -45,7 +45,8 @@ type world struct {
 	stop   func()
 	stdin  io.Reader
 	signal func(pid int, s syscall.Signal) error
-	more   []string // further variables
+	more   []string           // further variables
+	seen   func(n int) string // the page as the editor first saw it the nth time
 }
 
 func newWorld(t *testing.T, person ipcserver.PersonFunc) *world {
@@ -194,6 +195,9 @@ func TestExamples(t *testing.T) {
 			if strings.Contains(line, "my-scenario") {
 				t.Chdir(filepath.Dir(ownScenario(t, "", "")))
 			}
+			if strings.Contains(line, "knowledge edit") {
+				w.more = []string{"EDITOR=true"}
+			}
 			if strings.Contains(line, "gettier audit") {
 				t.Chdir(t.TempDir())
 			}
@@ -253,7 +257,7 @@ func checkClean(t *testing.T, s string) {
 // Every listing command understands --json and prints one JSON value.
 func TestJSON(t *testing.T) {
 	for _, line := range []string{
-		"status", "holds", "facts", "turns", "turns last", "why", "week", "sensors list", "sensors diff", "sensors lint testdata/sensors.yaml testdata/broken.yaml",
+		"status", "holds", "facts", "knowledge", "knowledge show 0002", "knowledge search backups", "knowledge add x --scope host", "knowledge rm 0002", "turns", "turns last", "why", "week", "sensors list", "sensors diff", "sensors lint testdata/sensors.yaml testdata/broken.yaml",
 		"sensors try proxy.config", "sensors approve --all --yes", "audit verify", "project list", "project add", "project remove shop", "config show",
 		"config approve --yes", "scenarios list", "version", "up", "", "events --since 0 --count 1",
 	} {

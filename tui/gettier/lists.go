@@ -111,7 +111,7 @@ func (a *app) factsCommand() *cobra.Command {
 	var q ipc.FactQuery
 	cmd := &cobra.Command{
 		Use:     "facts [TEXT]",
-		Short:   "what is known about this system",
+		Short:   "what is known about this system, and the knowledge that is kept",
 		Example: "  gettier facts\n  gettier facts proxy --status active\n  gettier facts --provenance told --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,7 +132,11 @@ func (a *app) factsCommand() *cobra.Command {
 				p.value(l)
 				return nil
 			}
-			if len(l.Items) == 0 {
+			kept, err := knowledgeBeside(cmd.Context(), c, q, l)
+			if err != nil {
+				return err
+			}
+			if len(l.Items)+len(kept) == 0 {
 				p.line("no facts")
 				return nil
 			}
@@ -144,6 +148,9 @@ func (a *app) factsCommand() *cobra.Command {
 					value = f.Claim
 				}
 				rows = append(rows, []string{words.Provenance(f.Provenance), string(f.Status), f.Scope, subject, f.Key, value, a.stamp(f.CreatedAt)})
+			}
+			for _, k := range kept {
+				rows = append(rows, []string{words.Provenance(lemma.Told), "kept", k.Scope, "knowledge", strings.Join(k.Topics, ", "), k.Text, a.stamp(k.ChangedAt)})
 			}
 			p.table(rows)
 			more(p, l.NextCursor)

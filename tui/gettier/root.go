@@ -101,6 +101,7 @@ func (a *app) root() *cobra.Command {
 		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.auditCommand(), a.ledgerCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
+	c.AddCommand(a.knowledgeCommand())
 	return c
 }
 

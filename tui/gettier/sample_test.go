@@ -45,6 +45,10 @@ func sample(root string) *ipctest.Backend {
 	told := fact
 	told.ID, told.Subject, told.Key, told.Value, told.Provenance = "f_01kzzzzzzzzzzzzzzzzzzzzccc", "person", "db.version", "14"+evil, lemma.Told
 	b.FactRows = []lemma.Fact{fact, told}
+	b.Knowing = []lemma.Knowledge{
+		{ID: "k_01kzzzzzzzzzzzzzzzzzzz0001", Scope: "project:shop", Text: "invoices are numbered by a sequence" + evil, Topics: []string{"invoice" + evil}, Sensitivity: "internal", CreatedAt: "2026-01-02T03:04:01.000000000Z", ChangedAt: "2026-01-02T03:04:01.000000000Z"},
+		{ID: "k_01kzzzzzzzzzzzzzzzzzzz0002", Scope: "host", Text: "backups run at three", Topics: []string{}, Sensitivity: "secret", CreatedAt: "2026-01-02T03:04:02.000000000Z", ChangedAt: "2026-01-02T03:04:03.000000000Z"},
+	}
 
 	b.Append(sampleTurn, lemma.TurnOpened{Contract: c, Principal: lemma.Principal{UID: 1000, Agent: "claude-code"}, RequestKind: "new", Format: "anthropic-messages",
 		Upstream: "anthropic", Model: "m", Conversation: "c1", Scope: "project:shop", ScopeEvidence: "the peer's directory", Class: lemma.Change,
