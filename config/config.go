@@ -149,6 +149,11 @@ type ToldTTL struct {
 type Action struct {
 	// Enforce is how much of its rulings is carried out: full, hard_deny, shadow.
 	Enforce string `mapstructure:"enforce"`
+	// Policy are the gate's rules, the built-in ones where it names no file.
+	Policy struct {
+		File        string `mapstructure:"file"`
+		Fingerprint string `mapstructure:"fingerprint"`
+	} `mapstructure:"policy"`
 }
 
 // Answer is what a person's answer has to prove.

@@ -409,6 +409,6 @@ func (b backend) ApproveConfig(ctx context.Context, a ipc.ConfigApproval, by lem
 
 // Decide asks the action gate about an action that stands in no answer.
 func (b backend) Decide(ctx context.Context, a ipc.Action) (json.RawMessage, error) {
-	d := b.d.engine.Rule(ctx, action.Action{Actor: a.Actor, Cwd: a.Cwd, Command: a.Command, Argv: a.Argv, Tool: a.Tool, Args: a.Args})
+	d := b.d.engine.Rule(ctx, action.Action{Actor: a.Actor, Cwd: a.Cwd, Command: a.Command, Argv: a.Argv, Tool: a.Tool, Args: a.Args, Raw: a.Raw, Mode: a.Mode})
 	return json.Marshal(d)
 }

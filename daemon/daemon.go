@@ -218,6 +218,7 @@ func (d *Daemon) openEngine() error {
 	d.engine = &turn.Engine{
 		Store: d.ledger, Holds: d.holds, Sensors: measurer{d}, Settings: d.conf.turnSettings, Now: d.o.Now, Entropy: d.o.Entropy, Key: key,
 		Redact:   hide,
+		Decide:   d.actionGate().decide,
 		Attended: func() bool { return d.watchers.Load() > 0 },
 		Log:      d.log,
 	}

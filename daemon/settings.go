@@ -17,6 +17,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/config/watch"
+	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/credential"
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
@@ -50,6 +51,7 @@ type inForce struct {
 	paths config.Layout
 	turn  turn.Settings
 	proxy proxy.Settings
+	rules *action.Policy
 }
 
 func (s *settings) live() *config.Config        { return s.cur.Load().c }
@@ -125,6 +127,9 @@ func (s *settings) take(c *config.Config) error {
 	f := &inForce{c: res.Config, res: res, hash: config.Hash(c.Base()), paths: s.d.o.Layout.With(res.Config)}
 	f.turn = turnSettings(res.Config)
 	var err error
+	if f.rules, err = rulesOf(res.Config); err != nil {
+		return err
+	}
 	if f.proxy, err = s.proxyOf(res.Config); err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ type Action struct {
 	Argv    []string        `json:"argv,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`
+	Raw     string          `json:"raw_input,omitempty"` // the text that it came from
+	Mode    string          `json:"mode,omitempty"`      // a hint: ask or operate
 }
 
 // Decision is what the action gate says of an action. Raw is all of it, as

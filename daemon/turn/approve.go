@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -52,7 +53,7 @@ func (e *Engine) judgeCalls(q *Request, t *live, calls []wire.Call) []*ruled {
 	out := make([]*ruled, len(calls))
 	for i, c := range calls {
 		r := &ruled{call: c, act: shell.Tool(c.Name, c.Args), phase: phase}
-		r.d = e.decideAction(action.Action{Actor: actorOf(q.Principal), Cwd: q.Scope.Cwd, Tool: c.Name, Args: c.Args})
+		r.d = e.decideAction(action.Action{Actor: actorOf(q.Principal), Cwd: q.Scope.Cwd, Tool: c.Name, Args: c.Args}, t.opened)
 		r.act.Effect = r.d.Effect
 		r.state = carriedOut(phase, q.Observe, r.d)
 		r.bind = approval.Of(approval.Call{Tool: c.Name, Args: c.Args, Read: r.act, Cwd: q.Scope.Cwd, Effect: r.act.Effect, Policy: r.d.Policy})
@@ -71,9 +72,9 @@ func (e *Engine) judgeCalls(q *Request, t *live, calls []wire.Call) []*ruled {
 
 // decideAction asks the engine's gate; one without rules of its own has the
 // built-in ones.
-func (e *Engine) decideAction(a action.Action) action.Decision {
+func (e *Engine) decideAction(a action.Action, since time.Time) action.Decision {
 	if e.Decide != nil {
-		return e.Decide(a)
+		return e.Decide(a, since)
 	}
 	return action.Decide(a, nil, action.Situation{})
 }

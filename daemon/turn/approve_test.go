@@ -116,7 +116,7 @@ func TestApprovalReach(t *testing.T) {
 		{"the same in another spelling", "rm -rf data", lemma.AnswerApprove, lemma.ScopeTask, "rm -rf  data && true", false, nil},
 		{"elsewhere", "rm -rf data", lemma.AnswerApprove, lemma.ScopeTask, "rm -rf data", false, func(_ *rig, q *Request) { q.Scope.Cwd = "/shop/sub" }},
 		{"other rules", "rm -rf data", lemma.AnswerApprove, lemma.ScopeTask, "rm -rf data", false, func(r *rig, _ *Request) {
-			r.Decide = func(a action.Action) action.Decision {
+			r.Decide = func(a action.Action, _ time.Time) action.Decision {
 				d := action.Decide(a, nil, action.Situation{})
 				d.Policy = "changed"
 				return d

@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"strings"
+	"time"
 
 	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -14,7 +15,7 @@ import (
 // of a tool server, of whoever asks on the socket. What it says is on the chain
 // when it returns; one that cannot be recorded is refused (06, fail closed).
 func (e *Engine) Rule(ctx context.Context, a action.Action) action.Decision {
-	d := e.decideAction(a)
+	d := e.decideAction(a, time.Time{})
 	r := &ruled{d: d, phase: e.phase(), call: wire.Call{Name: a.Tool, Args: a.Args}}
 	switch {
 	case a.Command != "":

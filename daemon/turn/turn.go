@@ -143,8 +143,9 @@ type Engine struct {
 	Entropy  io.Reader
 	Key      []byte // local HMAC key for conversation and turn keys
 	Redact   func(string) string
-	// Decide is the action gate with the policy in force; nil = built-in rules.
-	Decide   func(action.Action) action.Decision
+	// Decide is the action gate with the policy in force, for a task that began at
+	// a time, zero where unknown; nil = built-in rules.
+	Decide   func(a action.Action, since time.Time) action.Decision
 	Attended func() bool // a person's surface is attached
 	Log      *slog.Logger
 

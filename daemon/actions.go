@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/action"
+	"gettier.dev/gettierd/daemon/action/evidence"
+	"gettier.dev/gettierd/daemon/action/rate"
+	"gettier.dev/gettierd/daemon/action/shell"
+	"gettier.dev/gettierd/daemon/action/strict"
+)
+
+// rulesOf reads the action gate's policy. A file whose fingerprint is not the one
+// that the configuration names is refused: whoever changes the file must be
+// somebody who may change the configuration.
+func rulesOf(c *config.Config) (*action.Policy, error) {
+	p := c.Action.Policy
+	if p.File == "" {
+		return action.Default(), nil
+	}
+	f, err := os.Open(p.File)
+	if err != nil {
+		return nil, fmt.Errorf("read action.policy.file: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, strict.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read action.policy.file: %w", err)
+	}
+	rules, doc := action.ParsePolicy(data)
+	switch {
+	case rules == nil:
+		return nil, fmt.Errorf("read action.policy.file: %s", doc.Text(p.File))
+	case p.Fingerprint == "":
+		return nil, fmt.Errorf("action.policy.fingerprint is missing: gettier policy show %s prints it", p.File)
+	case p.Fingerprint != rules.Fingerprint():
+		return nil, errors.New("action.policy.file is not the one whose fingerprint action.policy.fingerprint names: it was changed, or the wrong one")
+	}
+	return rules, nil
+}
+
+// actionGate asks the action gate with the policy in force, what the limiter
+// counted and what the disk shows.
+type actionGate struct {
+	rules func() *action.Policy
+	now   func() time.Time
+
+	mu      sync.Mutex
+	limits  action.RateLimit
+	limiter *rate.Limiter
+}
+
+func (d *Daemon) actionGate() *actionGate {
+	return &actionGate{rules: func() *action.Policy { return d.conf.cur.Load().rules }, now: d.o.Now}
+}
+
+// decide rules on an action of a task that began at since, zero where unknown.
+// Looking is not counted: an agent reads more in a minute than it does.
+func (g *actionGate) decide(a action.Action, since time.Time) action.Decision {
+	rules := g.rules()
+	about := action.Situation{}
+	if a.Cwd != "" {
+		about.Disk = evidence.Disk{Since: since}
+	}
+	if !onlyLooks(a) {
+		r := g.counter(rules.RateLimit).Take(a.Actor, g.now())
+		about.Rate = &r
+	}
+	return action.Decide(a, rules, about)
+}
+
+// onlyLooks reports an action that changes nothing by what its words say.
+func onlyLooks(a action.Action) bool {
+	switch {
+	case a.Tool != "":
+		return shell.Tool(a.Tool, a.Args).Effect == shell.ReadOnly
+	case a.Command != "":
+		return shell.Read(a.Command).Effect == shell.ReadOnly
+	case len(a.Argv) > 0:
+		return shell.ReadArgv(a.Argv).Effect == shell.ReadOnly
+	}
+	return false
+}
+
+// counter is the limiter of these limits; other limits begin to count anew.
+func (g *actionGate) counter(l action.RateLimit) *rate.Limiter {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.limiter == nil || g.limits != l {
+		g.limits, g.limiter = l, rate.New(l)
+	}
+	return g.limiter
+}
