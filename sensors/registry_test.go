@@ -15,7 +15,7 @@ import (
 
 // house is a state directory, a user-level file and one project.
 type house struct {
-	t     *testing.T
+	t     testing.TB
 	state string
 	user  string
 	root  string
@@ -25,7 +25,8 @@ type house struct {
 	events []lemma.Body
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t testing.TB) *house {
+	t.Helper()
 	base := testDir(t)
 	h := &house{t: t, state: filepath.Join(base, "state"), user: filepath.Join(base, "config", "sensors.yaml"), root: filepath.Join(base, "shop")}
 	for _, d := range []string{h.state, filepath.Dir(h.user), filepath.Join(h.root, ".gettier")} {

@@ -30,6 +30,9 @@ const (
 	DefaultDebounce = 150 * time.Millisecond
 	// DefaultGap lies between the two readings that have to be equal.
 	DefaultGap = 50 * time.Millisecond
+	// DefaultEmptied is how long a file that had a content has to be empty before
+	// that is told: many programs empty it first and write then.
+	DefaultEmptied = time.Second
 	// DefaultPoll finds what events did not tell: network file systems, no
 	// inotify left, a directory that came later.
 	DefaultPoll = 5 * time.Second
@@ -43,6 +46,7 @@ const (
 type Options struct {
 	Debounce time.Duration
 	Gap      time.Duration
+	Emptied  time.Duration
 	Poll     time.Duration
 	MaxBytes int64
 	PollOnly bool // no file events, only polling
@@ -73,6 +77,7 @@ type Watcher struct {
 func New(o Options) *Watcher {
 	o.Debounce = cmp.Or(o.Debounce, DefaultDebounce)
 	o.Gap = cmp.Or(o.Gap, DefaultGap)
+	o.Emptied = cmp.Or(o.Emptied, DefaultEmptied)
 	o.Poll = cmp.Or(o.Poll, DefaultPoll)
 	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	return &Watcher{o: o, wake: make(chan struct{}, 1)}
@@ -129,6 +134,13 @@ func (r reading) same(o reading) bool {
 type tracked struct {
 	told      *reading // what was reported last
 	candidate *reading // read once, waiting for its confirmation
+	since     time.Time
+}
+
+// emptied reports whether r is what a program leaves between emptying a file and
+// writing it.
+func (t *tracked) emptied(r reading) bool {
+	return r.exists && r.err == "" && r.size == 0 && t.told != nil && t.told.size > 0
 }
 
 // Run reports settled contents until ctx ends, one at a time and in the
@@ -222,11 +234,13 @@ func (w *Watcher) look(files map[string]*tracked, dirs *directories, settled fun
 		switch {
 		case t.told != nil && t.told.same(r):
 			t.candidate = nil
+		case t.candidate != nil && *t.candidate == r && t.emptied(r) && time.Since(t.since) < w.o.Emptied:
+			again = true
 		case t.candidate != nil && *t.candidate == r:
 			t.told, t.candidate = &r, nil
 			settled(c)
 		default:
-			t.candidate = &r
+			t.candidate, t.since = &r, time.Now()
 			again = true
 		}
 	}
