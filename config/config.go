@@ -45,6 +45,7 @@ type Upstream struct {
 	KeyKeyring     string            `mapstructure:"key_keyring"`      // SERVICE/USER
 	KeyAge         string            `mapstructure:"key_age"`          // encrypted file
 	KeyAgeIdentity string            `mapstructure:"key_age_identity"` // file with what opens it
+	KeyLedger      string            `mapstructure:"key_ledger"`       // name of a sealed key
 	Headers        map[string]string `mapstructure:"headers"`          // names in lower case
 	CAFile         string            `mapstructure:"ca_file"`
 	Timeout        time.Duration     `mapstructure:"timeout"`
@@ -133,8 +134,9 @@ type Sensors struct {
 
 // Ledger is about the record.
 type Ledger struct {
-	Path            string        `mapstructure:"path"`   // empty means ledger.db in the state directory
-	Retain          time.Duration `mapstructure:"retain"` // age at which blobs go, 0 never
+	Path            string        `mapstructure:"path"`         // empty means ledger.db in the state directory
+	SealKeyring     string        `mapstructure:"seal_keyring"` // SERVICE/USER of the age identity; empty: a file
+	Retain          time.Duration `mapstructure:"retain"`       // age at which blobs go, 0 never
 	FailOpenExplore bool          `mapstructure:"fail_open_explore"`
 	ToldTTL         ToldTTL       `mapstructure:"told_ttl"`
 }

@@ -260,7 +260,7 @@ func related(c *Config, from map[string]Origin, path string) Problems {
 			fault(key+"base_url", "is missing", "give the URL that requests go to")
 		}
 		first := ""
-		for _, place := range [...]struct{ name, value string }{{"key_env", u.KeyEnv}, {"key_file", u.KeyFile}, {"key_keyring", u.KeyKeyring}, {"key_age", u.KeyAge}} {
+		for _, place := range [...]struct{ name, value string }{{"key_env", u.KeyEnv}, {"key_file", u.KeyFile}, {"key_keyring", u.KeyKeyring}, {"key_age", u.KeyAge}, {"key_ledger", u.KeyLedger}} {
 			switch {
 			case place.value == "":
 			case first == "":

@@ -292,7 +292,11 @@ func checkString(key, s string) (text, hint string) {
 		if s != "" && !envName(s) {
 			return fmt.Sprintf("%q is no name of a variable", clip(s)), "the variable's name belongs here, never the key itself"
 		}
-	case "key_keyring":
+	case "key_ledger":
+		if s != "" && !projectName(s) {
+			return fmt.Sprintf("%q is no name of a kept key", clip(s)), "the name belongs here, never the key itself"
+		}
+	case "key_keyring", "seal_keyring":
 		if service, user, ok := strings.Cut(s, "/"); s != "" && (!ok || service == "" || user == "") {
 			return fmt.Sprintf("%q is not SERVICE/USER", clip(s)), "the entry's names belong here, never the key itself"
 		}

@@ -69,6 +69,22 @@ func (holdsOnly) AddProject(context.Context, ipc.Project, lemma.Answerer) (ipc.P
 
 func (holdsOnly) RemoveProject(context.Context, string, lemma.Answerer) error { return errHoldsOnly }
 
+func (holdsOnly) RotateLogKey(context.Context, lemma.Answerer) (ipc.KeyRotation, error) {
+	return ipc.KeyRotation{}, errHoldsOnly
+}
+
+func (holdsOnly) CreateAPIKey(context.Context, ipc.KeyRequest, lemma.Answerer) (ipc.NewAPIKey, error) {
+	return ipc.NewAPIKey{}, errHoldsOnly
+}
+
+func (holdsOnly) RevokeAPIKey(context.Context, string, lemma.Answerer) error { return errHoldsOnly }
+
+func (holdsOnly) SealKey(context.Context, string, string, lemma.Answerer) (ipc.SealedKey, error) {
+	return ipc.SealedKey{}, errHoldsOnly
+}
+
+func (holdsOnly) ForgetKey(context.Context, string, lemma.Answerer) error { return errHoldsOnly }
+
 func (holdsOnly) ApproveConfig(context.Context, ipc.ConfigApproval, lemma.Answerer) (ipc.Config, error) {
 	return ipc.Config{}, errHoldsOnly
 }

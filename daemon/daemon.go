@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/apikey"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/logs"
 	"gettier.dev/gettierd/daemon/peer"
@@ -28,6 +29,7 @@ import (
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/ipc/ipcserver"
 	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/keyfile"
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/ledger/redact"
 	"gettier.dev/gettierd/sensors"
@@ -80,7 +82,9 @@ type Daemon struct {
 	holds   *hold.Book
 	engine  *turn.Engine
 	proxy   *proxy.Server
-	since   uint64 // when the first daemon of this state and boot began, as a process's start
+	keys    apikey.Book
+	uses    map[string]time.Time // of keys, as they were last kept
+	since   uint64               // when the first daemon of this state and boot began, as a process's start
 
 	proxyLn  net.Listener
 	socketLn net.Listener
@@ -89,6 +93,7 @@ type Daemon struct {
 	answers  *ipcserver.Server // over AnswerConn, or nil
 
 	watchers atomic.Int64 // surfaces that a person looks at
+	rotating sync.Mutex   // one change of the log's key at a time
 	keeping  sync.Mutex   // one change of knowledge at a time
 	mu       sync.Mutex
 	warnings []string
@@ -133,6 +138,9 @@ func New(o Options) (_ *Daemon, err error) {
 	if err := d.openLedger(); err != nil {
 		return nil, err
 	}
+	if err := d.openKeys(); err != nil {
+		return nil, err
+	}
 	if err := d.openSensors(); err != nil {
 		return nil, err
 	}
@@ -153,15 +161,21 @@ func New(o Options) (_ *Daemon, err error) {
 
 // openLedger opens the record with its key; the key is made at the first start.
 func (d *Daemon) openLedger() error {
-	seed, err := secret(filepath.Join(d.o.Layout.Keys, "log"), ed25519.SeedSize, d.o.Entropy)
+	if _, err := secret(filepath.Join(d.o.Layout.Keys, keyfile.Current), ed25519.SeedSize, d.o.Entropy); err != nil {
+		return err
+	}
+	keys, err := keyfile.Read(d.o.Layout.Keys)
 	if err != nil {
 		return err
 	}
 	d.ledger, err = ledger.Open(d.conf.layout().Ledger, ledger.Options{
-		Key: ed25519.NewKeyFromSeed(seed), CheckpointFile: filepath.Join(d.o.Layout.Keys, "checkpoint"),
+		Key: keys.Current, NextKey: keys.Next, CheckpointFile: filepath.Join(d.o.Layout.Keys, "checkpoint"),
 		Now: d.o.Now, Version: Version, Redact: d.redactText,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return keyfile.Settle(d.o.Layout.Keys, d.ledger.PublicKey())
 }
 
 func (d *Daemon) redactText(b []byte) ([]byte, []ledger.Hit) {
@@ -227,7 +241,7 @@ func (d *Daemon) openEngine() error {
 		return err
 	}
 	d.proxy = &proxy.Server{
-		Turns: d.engine, Settings: d.conf.proxySettings, Peers: peer.TCP, UID: os.Getuid(), HMACKey: key, Transport: transport,
+		Turns: d.engine, Settings: d.conf.proxySettings, Peers: peer.TCP, UID: os.Getuid(), Keys: &d.keys, Now: d.o.Now, HMACKey: key, Transport: transport,
 		Policy: "0", Log: d.log,
 		Head: func() (uint64, string) { h := d.ledger.Head(); return h.Size, fmt.Sprintf("%x", h.Root) },
 		Conflict: func(named, found string) {

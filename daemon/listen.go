@@ -194,6 +194,7 @@ func (d *Daemon) sweep(ctx context.Context) {
 		case <-tick.C:
 			now := d.o.Now()
 			keep.tick(now)
+			d.keepUses()
 			if _, err := d.ledger.Expire(ctx, now); err != nil && ctx.Err() == nil {
 				d.log.Warn("expire facts", "error", err.Error())
 			}
@@ -232,6 +233,7 @@ func (d *Daemon) closeAll() error {
 		}
 	}
 	if d.ledger != nil {
+		d.keepUses()
 		errs = append(errs, d.ledger.Close())
 	}
 	return errors.Join(errs...)

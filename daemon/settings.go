@@ -22,6 +22,7 @@ import (
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors"
 )
@@ -286,12 +287,7 @@ func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 			return out, fmt.Errorf("upstreams.%s.base_url: %w", name, err)
 		}
 		up := proxy.Upstream{Name: name, Base: base, Headers: u.Headers, Format: u.Format, Trusted: u.Trusted, Observe: u.Mode == "observe", Timeout: u.Timeout}
-		up.Key, err = credential.Read(credential.Source{Env: u.KeyEnv, File: u.KeyFile, Keyring: u.KeyKeyring, Age: u.KeyAge, AgeIdentity: u.KeyAgeIdentity}, os.Getenv)
-		switch {
-		case err == nil:
-		case u.KeyEnv != "" && errors.Is(err, credential.ErrNone):
-			s.d.warn(fmt.Sprintf("upstreams.%s.key_env: the variable %s is not set", name, u.KeyEnv))
-		default:
+		if up.Key, err = s.upstreamKey(name, u); err != nil {
 			return out, fmt.Errorf("upstreams.%s: %w", name, err)
 		}
 		if u.CAFile != "" {
@@ -317,4 +313,30 @@ func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 		out.Projects = append(out.Projects, proxy.Project{Name: p.Name, Root: p.Root})
 	}
 	return out, nil
+}
+
+// upstreamKey reads the key of an upstream from the place that it names.
+func (s *settings) upstreamKey(name string, u config.Upstream) (string, error) {
+	if u.KeyLedger != "" {
+		key, err := s.d.sealedKey(u.KeyLedger)
+		if errors.Is(err, ledger.ErrNotFound) {
+			s.d.warn(fmt.Sprintf("upstreams.%s.key_ledger: no key is kept under %s (gettier key store-upstream %s)", name, u.KeyLedger, u.KeyLedger))
+			return "", nil
+		}
+		return key, err
+	}
+	key, err := credential.Read(credential.Source{Env: u.KeyEnv, File: u.KeyFile, Keyring: u.KeyKeyring, Age: u.KeyAge, AgeIdentity: u.KeyAgeIdentity}, os.Getenv)
+	if u.KeyEnv != "" && errors.Is(err, credential.ErrNone) {
+		s.d.warn(fmt.Sprintf("upstreams.%s.key_env: the variable %s is not set", name, u.KeyEnv))
+		return "", nil
+	}
+	return key, err
+}
+
+// again puts the loaded configuration in force once more, after something that
+// it points at has changed.
+func (s *settings) again() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(s.loaded)
 }

@@ -1,6 +1,7 @@
 // Package credential reads the key of an upstream from where its owner keeps it:
 // an environment variable, a file, the keyring of the desktop, or a file that is
-// encrypted to an age identity. The key lives in the caller's memory only.
+// encrypted to an age identity; and seals keys for an identity of this
+// installation. The key lives in the caller's memory only.
 //
 // Which upstream has which key, and when it is read again, is ruled elsewhere.
 package credential
@@ -74,13 +75,7 @@ func Read(s Source, env func(string) string) (string, error) {
 		return "", nil
 	}
 	if err == nil {
-		key = strings.TrimSpace(key)
-		switch {
-		case key == "":
-			err = ErrNone
-		case len(key) > keyMax || strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r == 0x7f }):
-			err = ErrForm
-		}
+		key, err = form(key)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read key: %s: %w", place, err)

@@ -25,12 +25,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gettier.dev/gettierd/daemon/apikey"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy/dialect"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
-	"gettier.dev/gettierd/ledger/lemma"
 )
 
 // Turns serves recognised requests.
@@ -77,6 +77,8 @@ type Server struct {
 	Settings  func() Settings
 	Peers     Peers
 	UID       int
+	Keys      *apikey.Book // of gettier's own keys; nil = none
+	Now       func() time.Time
 	HMACKey   []byte
 	Transport http.RoundTripper
 	Conflict  func(named, found string) // a path or header named a project that does not contain the peer
@@ -92,6 +94,10 @@ type Server struct {
 	Requests, Gated, Ungated, Refused, Active atomic.Int64
 }
 
+// anyHost stands for the address at which a connection arrived, where the server
+// is bound to all of this machine's.
+const anyHost = "*"
+
 // Listen tells the server which addresses it is bound to.
 func (s *Server) Listen(addrs ...string) {
 	var hosts []string
@@ -103,6 +109,9 @@ func (s *Server) Listen(addrs ...string) {
 		hosts = append(hosts, a)
 		if ip := net.ParseIP(host); ip != nil && (ip.IsLoopback() || ip.IsUnspecified()) {
 			hosts = append(hosts, "localhost:"+port, "127.0.0.1:"+port, "[::1]:"+port)
+			if ip.IsUnspecified() {
+				hosts = append(hosts, anyHost)
+			}
 		}
 	}
 	s.hosts.Store(&hosts)
@@ -117,9 +126,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.deny(w, http.StatusForbidden, "forbidden", why)
 		return
 	}
-	proc, err := s.peer(r)
-	if err != nil || proc.UID != s.UID {
-		s.deny(w, http.StatusUnauthorized, "unauthorized", "gettierd serves the user who started it; this connection's user is "+who(proc, err))
+	from, err := s.admit(r)
+	if err != nil {
+		s.refuse(w, r, err)
 		return
 	}
 	switch {
@@ -135,7 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// Codex falls back to POST at once on 426; anything else costs it seconds.
 		s.deny(w, http.StatusUpgradeRequired, "upgrade_refused", "WebSocket is not gated; use POST")
 	default:
-		s.dispatch(w, r, proc)
+		s.dispatch(w, r, from)
 	}
 }
 
@@ -164,7 +173,7 @@ func (s *Server) foreign(r *http.Request) string {
 	}
 	if hosts := s.hosts.Load(); hosts != nil {
 		for _, h := range *hosts {
-			if strings.EqualFold(r.Host, h) {
+			if strings.EqualFold(r.Host, h) || h == anyHost && r.Host == fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)) {
 				return ""
 			}
 		}
@@ -201,8 +210,8 @@ func (s *Server) peer(r *http.Request) (peer.Process, error) {
 	return now, nil
 }
 
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Process) {
-	set := s.Settings()
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
+	set, proc := s.Settings(), from.proc
 	configured := func(name string) bool { _, ok := set.Upstreams[name]; return ok }
 	t := dialect.Split(r.URL.Path, r.Header.Get("X-Gettier-Project"), configured)
 	escaped := dialect.Split(r.URL.EscapedPath(), "", configured).Path // goes on as the client spelled it
@@ -224,13 +233,21 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		s.errorIn(w, adapter, http.StatusNotFound, "no_upstream", fmt.Sprintf("no upstream is configured for %s (upstreams and default_upstream in gettierd.yaml, or --upstream)", t.Path))
 		return
 	}
+	sc := s.scope(set.Projects, t.Project, proc)
+	if err := from.reaches(up, t.Project, strings.TrimPrefix(sc.Name, "project:")); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	body, err := s.read(w, r, set, adapter != nil)
 	if err != nil {
 		s.readError(w, adapter, err)
 		return
 	}
 	defer s.inflight.release(int64(len(body)))
-	leader := s.Remember(proc)
+	var leader peer.Process
+	if proc.PID != 0 {
+		leader = s.Remember(proc)
+	}
 	call := &upstreamCall{s: s, up: up, path: t.Path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
@@ -247,16 +264,15 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 		s.errorIn(w, adapter, http.StatusBadRequest, "invalid_request_error", "gettierd cannot read this request, so it was not forwarded: "+err.Error())
 		return
 	}
-	cred := credential(r.Header)
-	sc := s.scope(set.Projects, t.Project, proc)
+	cred := from.credential(credential(r.Header))
 	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.Path, s.Turns.Prior(proc.PID, cred, sc))
 	agent, source := attribution(r.Header, rt)
 	q := &turn.Request{
 		Wire: view, Adapter: adapter, Route: rt, Upstream: call,
 		Scope:     sc,
-		Principal: principal(proc, leader, agent),
+		Principal: from.principal(leader, agent),
 		CredHash:  cred, Observe: up.Observe, Timeout: clientTimeout(r.Header),
-		Person: func() (lemma.Answerer, error) { return peer.Chat(proc) },
+		Person: from.person, NoFacts: !from.facts(s.UID),
 	}
 	if q.Scope.Named != "" && s.Conflict != nil {
 		s.Conflict(q.Scope.Named, q.Scope.Name)
@@ -272,15 +288,6 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, proc peer.Proc
 	if out.aborted {
 		panic(http.ErrAbortHandler) // cuts the connection: a broken answer must not look whole
 	}
-}
-
-// principal is who asks.
-func principal(p, leader peer.Process, agent string) lemma.Principal {
-	out := lemma.Principal{UID: p.UID, PID: p.PID, Start: p.Start, Agent: agent}
-	if leader.PID != 0 {
-		out.Command = &lemma.Asker{PID: leader.PID, Start: leader.Start}
-	}
-	return out
 }
 
 // credential is the SHA-256 of what the client authenticates with: enough to

@@ -261,7 +261,7 @@ func (e *Engine) untold(scope string, trusted bool) ([]ledger.Delta, error) {
 // injectFacts gives a new prompt what is known, what changed, and the knowledge
 // that it calls up, as far as its conversation was not told.
 func (e *Engine) injectFacts(ctx context.Context, q *Request, t *live) error {
-	if t.scope.Name == "" || t.conversation == "" {
+	if t.scope.Name == "" || t.conversation == "" || q.NoFacts {
 		return nil
 	}
 	trusted := q.Upstream.Trusted()

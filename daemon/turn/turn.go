@@ -107,6 +107,9 @@ type Request struct {
 	// cannot carry a person's; asked only for chat replies.
 	Person  func() (lemma.Answerer, error)
 	Observe bool // the upstream is only observed: nothing below effect destroy is checked
+	// NoFacts keeps what this machine knows out of the request: its sender is
+	// somebody else (13.9).
+	NoFacts bool
 
 	conversation string // scoped name, set by Serve
 }

@@ -31,6 +31,8 @@ var (
 // so that a watcher starting there misses nothing. Limits arrive already
 // bounded to 1…ipc.MaxLimit. Every method is safe for concurrent use.
 type Backend interface {
+	Keys
+
 	Status(ctx context.Context) (ipc.Status, error)
 
 	// Watch yields entries after since (nil: only those appended from now on)

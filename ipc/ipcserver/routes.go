@@ -50,6 +50,9 @@ func (s *Server) routes() {
 	} {
 		s.mux.HandleFunc(pattern, h)
 	}
+	for pattern, h := range s.keyRoutes() {
+		s.mux.HandleFunc(pattern, h)
+	}
 }
 
 // plain answers a call without parameters.

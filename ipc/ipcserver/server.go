@@ -61,6 +61,7 @@ type Server struct {
 	verify  chan struct{} // one slot: verifying reads the whole log
 	closing chan struct{}
 	once    sync.Once
+	sealers sealers
 }
 
 // New makes a server; it listens nowhere yet.
@@ -97,6 +98,11 @@ func New(o Options) *Server {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
+		},
+		ConnState: func(c net.Conn, st http.ConnState) {
+			if st == http.StateClosed || st == http.StateHijacked {
+				s.sealers.take(c)
+			}
 		},
 	}
 	if o.Kept {
@@ -234,7 +240,7 @@ func browserLike(r *http.Request) *ipc.Problem {
 // unknown answers a path or method that is not served.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	var allow []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		probe := r.Clone(r.Context())
 		probe.Method = m
 		if _, pattern := s.mux.Handler(probe); pattern != "" {

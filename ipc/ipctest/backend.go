@@ -42,6 +42,9 @@ type Backend struct {
 	grew    chan struct{}
 	kept    int              // changes of knowledge
 	people  []lemma.Answerer // who made a person's call, in order
+
+	keys   []ipc.APIKey
+	sealed []ipc.SealedKey
 }
 
 var _ ipcserver.Backend = (*Backend)(nil)

@@ -177,11 +177,12 @@ func ownDaemon(line string) bool {
 // exampleInput is what examples that read standard input get, by their first
 // two words.
 var exampleInput = map[string]string{
-	"redact":         "nothing secret here\n",
-	"decide --jsonl": `{"command":"ls -la"}` + "\n",
-	"redact --jsonl": `{"text":"nothing secret here"}` + "\n",
-	"sensors new":    "client_max_body_size 1m;\n",
-	"sensors judge":  `{"claim":"nginx accepts uploads of 25 MB","sensor":"proxy.config","output":"client_max_body_size 1m;"}` + "\n",
+	"key store-upstream": "an upstream's key\n",
+	"redact":             "nothing secret here\n",
+	"decide --jsonl":     `{"command":"ls -la"}` + "\n",
+	"redact --jsonl":     `{"text":"nothing secret here"}` + "\n",
+	"sensors new":        "client_max_body_size 1m;\n",
+	"sensors judge":      `{"claim":"nginx accepts uploads of 25 MB","sensor":"proxy.config","output":"client_max_body_size 1m;"}` + "\n",
 }
 
 func TestExamples(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/keyfile"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
@@ -25,7 +26,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 		Example: "  gettier ledger check",
 		RunE:    needsSubcommand,
 	}
-	cmd.AddCommand(a.ledgerCheck(), a.ledgerRestore(), a.ledgerRepair())
+	cmd.AddCommand(a.ledgerCheck(), a.ledgerRestore(), a.ledgerRepair(), a.ledgerRotateKey())
 	return cmd
 }
 
@@ -41,19 +42,14 @@ func (a *app) ledgerFile(flag string) (file, keys string, err error) {
 	return flag, l.Keys, nil
 }
 
-// logKey reads this installation's log key; it is never made here.
-func logKey(keys string) (ed25519.PrivateKey, error) {
-	seed, err := os.ReadFile(filepath.Join(keys, "log"))
+// logKey reads this installation's log key, and the one that is to follow it; it
+// is never made here.
+func logKey(keys string) (k keyfile.Keys, err error) {
+	k, err = keyfile.Read(keys)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, &exit{code: exitRefused, err: errors.New("there is no log key here"), hint: "name the state directory that it lies in with --state"}
+		return k, &exit{code: exitRefused, err: errors.New("there is no log key here"), hint: "name the state directory that it lies in with --state"}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("read log key: it has %d bytes, not %d", len(seed), ed25519.SeedSize)
-	}
-	return ed25519.NewKeyFromSeed(seed), nil
+	return k, err
 }
 
 func (a *app) ledgerCheck() *cobra.Command {
@@ -79,7 +75,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			if len(pub) > 0 {
 				o.Key = pub
 			} else if own, err := logKey(keys); err == nil && len(args) == 0 {
-				o.Key = own.Public().(ed25519.PublicKey) // the daemon's own ledger is its key's
+				o.Key = own.Current.Public().(ed25519.PublicKey) // the daemon's own ledger is its key's
 			}
 			look := a.lookAt
 			if here {
@@ -201,9 +197,9 @@ func (a *app) ledgerRestore() *cobra.Command {
 			if err := a.agreed(yes, "put this copy in the ledger's place?"); err != nil {
 				return err
 			}
-			o := ledger.RestoreOptions{Older: older, Options: ledger.Options{Key: key, CheckpointFile: filepath.Join(keys, "checkpoint"), Version: facts().Version, Now: a.now}}
+			o := ledger.RestoreOptions{Older: older, Options: ledger.Options{Key: key.Current, NextKey: key.Next, CheckpointFile: filepath.Join(keys, "checkpoint"), Version: facts().Version, Now: a.now}}
 			o.Check = func(ctx context.Context, file string) (ledger.Health, error) {
-				return inspect(ctx, a.lookAt, file, ledger.InspectOptions{Key: key.Public().(ed25519.PublicKey), Full: true})
+				return inspect(ctx, a.lookAt, file, ledger.InspectOptions{Key: key.Current.Public().(ed25519.PublicKey), Full: true})
 			}
 			r, err := ledger.Restore(cmd.Context(), args[0], path, o)
 			switch {
@@ -247,7 +243,7 @@ func (a *app) ledgerRepair() *cobra.Command {
 			if err := a.agreed(yes, "go on with what can be proved of "+filepath.Base(path)+"?"); err != nil {
 				return err
 			}
-			r, p, err := ledger.Repair(cmd.Context(), path, ledger.Options{Key: key, CheckpointFile: filepath.Join(keys, "checkpoint"), Version: facts().Version, Now: a.now})
+			r, p, err := ledger.Repair(cmd.Context(), path, ledger.Options{Key: key.Current, NextKey: key.Next, CheckpointFile: filepath.Join(keys, "checkpoint"), Version: facts().Version, Now: a.now})
 			switch {
 			case errors.Is(err, ledger.ErrLocked):
 				return &exit{code: exitRefused, err: err, hint: "stop the daemon first: gettier down"}

@@ -21,6 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	a := newApp(os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	a.hide = hideMemory
 	a.exec = func(path string, argv, env []string) error {
 		if err := restore(); err != nil {
 			return err

@@ -36,6 +36,7 @@ type app struct {
 	now      func() time.Time
 	signal   func(pid int, s syscall.Signal) error
 	exec     func(path string, argv, env []string) error // becomes another program
+	hide     func() (show func() error, err error)       // closes our memory to other processes; nil does not
 	// lookAt looks at a ledger file in another process; nil looks in this one.
 	lookAt func(ctx context.Context, file string, o ledger.InspectOptions) (ledger.Health, error)
 
@@ -98,7 +99,7 @@ func (a *app) root() *cobra.Command {
 	c.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
 	c.AddCommand(
 		a.statusCommand(), a.upCommand(), a.downCommand(), a.runCommand(), a.envCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(), a.whyCommand(), a.weekCommand(),
-		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.auditCommand(), a.ledgerCommand(), a.projectCommand(), a.configCommand(),
+		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.auditCommand(), a.ledgerCommand(), a.keyCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
 	c.AddCommand(a.knowledgeCommand())

@@ -28,6 +28,7 @@ const evil = "\x1b]0;owned\x07\x1b[2J\u202e\r"
 // registry with something to approve.
 func sample(root string) *ipctest.Backend {
 	b := ipctest.New()
+	b.Keys("ci", "openai")
 	c := lemma.Contract
 	sum := func(s string) string {
 		h := sha256.Sum256([]byte(s))
