@@ -182,7 +182,7 @@ func (p *prompt) opens(i int) bool {
 	case "test", "tests", "order", "index", "set", "type", "head", "top", "log", "format", "link", "store", "cache", "open", "new", "hash", "style", "label", "view", "report", "cover", "less": // as often a noun
 		return i+1 < len(p.ts) && (p.ts[i+1].s == "the" || p.ts[i+1].s == "it" || p.ts[i+1].s == "a" || p.ts[i+1].s == "them")
 	}
-	return k.is(does|looks) || k.is(asks) && !k.is(subject) && i+1 < len(p.ts) && p.ts[i+1].is(subject) || questionWord(k.s)
+	return k.is(does|looks) || k.is(asks) && !k.is(subject) && i+1 < len(p.ts) && p.ts[i+1].is(subject) || questionWord(k.s) && !relative(k.s)
 }
 
 func questionWord(w string) bool {
@@ -329,4 +329,9 @@ func (p *prompt) lead(i, to int) int {
 		}
 	}
 	return i
+}
+
+// relative: after a comma the word says more about something, it asks nothing.
+func relative(w string) bool {
+	return w == "which" || w == "who" || w == "whose" || w == "where" || w == "when"
 }

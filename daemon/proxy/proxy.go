@@ -7,10 +7,8 @@ package proxy
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -264,7 +262,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
 		s.errorIn(w, adapter, http.StatusBadRequest, "invalid_request_error", "gettierd cannot read this request, so it was not forwarded: "+err.Error())
 		return
 	}
-	cred := from.credential(credential(r.Header))
+	cred := from.credential(route.Credential(r.Header.Get))
 	rt := route.Classify(s.HMACKey, view, r.Header.Get, t.Path, s.Turns.Prior(proc.PID, cred, sc))
 	agent, source := attribution(r.Header, rt)
 	q := &turn.Request{
@@ -288,13 +286,6 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
 	if out.aborted {
 		panic(http.ErrAbortHandler) // cuts the connection: a broken answer must not look whole
 	}
-}
-
-// credential is the SHA-256 of what the client authenticates with: enough to
-// tell callers apart, nothing to steal.
-func credential(h http.Header) string {
-	sum := sha256.Sum256([]byte(h.Get("Authorization") + "\x00" + h.Get("X-Api-Key")))
-	return hex.EncodeToString(sum[:])
 }
 
 // attribution names the agent behind a request and says how it was known.

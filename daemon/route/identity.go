@@ -34,6 +34,16 @@ func put(h hash.Hash, s string) {
 	_, _ = io.WriteString(h, s)
 }
 
+// Credential is the SHA-256 of what the client authenticates with, in hex: enough
+// to tell callers apart, nothing to steal.
+func Credential(h Headers) string {
+	d := sha256.New()
+	_, _ = io.WriteString(d, h("Authorization"))
+	_, _ = io.WriteString(d, "\x00")
+	_, _ = io.WriteString(d, h("X-Api-Key"))
+	return hex.EncodeToString(d.Sum(nil))
+}
+
 // KeyInput is what a turn's key is made of.
 type KeyInput struct {
 	Credential   string // hash of the credential, never the credential

@@ -178,6 +178,9 @@ func Classify(key []byte, r *wire.Request, h Headers, path string, prior Prior) 
 	return rt
 }
 
+// ClientOf names the client of a request without a body, by its headers alone.
+func ClientOf(h Headers) Client { return clientOf(&wire.Request{Format: wire.Responses}, h) }
+
 // clientOf tells the client by headers first, by its system text else.
 func clientOf(r *wire.Request, h Headers) Client {
 	ua := h("User-Agent")
