@@ -179,6 +179,7 @@ func ownDaemon(line string) bool {
 var exampleInput = map[string]string{
 	"key store-upstream": "an upstream's key\n",
 	"redact":             "nothing secret here\n",
+	"classify --jsonl":   claudeLine + "\n",
 	"decide --jsonl":     `{"command":"ls -la"}` + "\n",
 	"redact --jsonl":     `{"text":"nothing secret here"}` + "\n",
 	"sensors new":        "client_max_body_size 1m;\n",
@@ -208,6 +209,9 @@ func TestExamples(t *testing.T) {
 			if strings.Contains(line, "gettier ledger") {
 				t.Chdir(t.TempDir())
 				ledgerAt(t, w.home)
+			}
+			if strings.Contains(line, "gettier classify") {
+				t.Chdir(requestsAt(t))
 			}
 			if strings.Contains(line, "audit import") {
 				if code, _, errs := w.gettier("audit", "export", "-o", "log.tar"); code != exitOK {
