@@ -9,7 +9,7 @@ import (
 )
 
 // personCalls are commands of gettier that only a person gives (13.3).
-var personCalls = map[string]bool{"answer": true, "tell": true, "off": true, "down": true, "forget": true, "uninstall": true, "model": true}
+var personCalls = map[string]bool{"answer": true, "tell": true, "off": true, "down": true, "forget": true, "uninstall": true, "model": true, "hook": true}
 
 // personWords are such commands below others.
 var personWords = map[string][]string{"knowledge": {"add", "edit", "rm", "remove"}, "facts": {"invalidate"}}
