@@ -26,7 +26,7 @@ type caller struct {
 const noUID = -1
 
 // errStranger: no key, and not the user whose daemon this is.
-var errStranger = errors.New("gettierd serves the user who started it, and whoever brings a key of gettier's (X-Gettier-Key)")
+var errStranger = errors.New("without a key of gettier's (X-Gettier-Key) only the user who started it is served")
 
 // errNoCredential: the key stood where the upstream's belongs.
 var errNoCredential = errors.New("the request brings a key of gettier's instead of one of the provider's")
