@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,9 @@ func sensorOf(s sensors.State) ipc.Sensor {
 			}
 		}
 		out.Command = strings.Join(words, " ")
+		if d.Probe != "" {
+			out.Command = "probe:" + d.Probe
+		}
 		for _, e := range d.Extract {
 			out.Keys = append(out.Keys, e.Name)
 		}
@@ -198,7 +202,7 @@ func (b backend) TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *
 	if cwd == "" {
 		cwd = root
 	}
-	req := sensors.Request{Sensor: def, Params: t.Params, Claim: t.Claim, Root: root, Cwd: cwd, Why: "try"}
+	req := sensors.Request{Sensor: def, Params: t.Params, Claim: t.Claim, Root: root, Cwd: cwd, Why: "try", Env: bare}
 	run := b.d.runner
 	if by != nil {
 		run = b.d.drafts
@@ -234,6 +238,16 @@ func (b backend) TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *
 	}
 	out.Judged = &ipc.Judged{Verdict: res.Verdict, Reason: res.Reason, Rule: res.Rule, Key: res.Key, Operator: string(res.Operator), Measured: res.Measured, Claimed: res.Claimed}
 	return out, nil
+}
+
+// bare is the environment of an agent that has set nothing but what the daemon
+// has, too: a try stands for no agent's process.
+func bare(name string) (string, bool) {
+	switch name {
+	case "PATH", "HOME", "LANG", "TZ":
+		return os.LookupEnv(name)
+	}
+	return "", false
 }
 
 // note records a reading that no turn asked for.

@@ -33,6 +33,7 @@ import (
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/ledger/redact"
 	"gettier.dev/gettierd/sensors"
+	"gettier.dev/gettierd/sensors/packs"
 )
 
 // Version is the program's version, set by the build.
@@ -192,9 +193,13 @@ func (d *Daemon) openSensors() error {
 	if err != nil {
 		return err
 	}
+	embedded, err := packs.All()
+	if err != nil {
+		return err
+	}
 	c := d.conf.live()
 	d.sensors, err = sensors.Open(sensors.Options{
-		StateDir: d.o.Layout.State, Files: d.o.Layout.SensorFiles(c), Projects: roots(c), AutoApprove: c.Sensors.AutoApprove,
+		StateDir: d.o.Layout.State, Files: d.o.Layout.SensorFiles(c), Projects: roots(c), Packs: embedded, AutoApprove: c.Sensors.AutoApprove,
 		Record: d.record, Now: d.o.Now, Entropy: d.o.Entropy,
 	})
 	if err != nil {

@@ -45,6 +45,14 @@ func (r *Registry) Approve(ctx context.Context, ids []string, file string, by le
 	var todo []*definition
 	var names []string
 	for _, id := range ids {
+		if p, seen, ok := r.pack(id); ok {
+			defs, err := r.packDefinitions(p, seen)
+			if err != nil {
+				return nil, fmt.Errorf("approve sensors: %w", err)
+			}
+			todo, names = append(todo, defs...), append(names, levelPack+"/"+p.Name)
+			continue
+		}
 		d, err := r.waiting(id, file)
 		if err != nil {
 			return nil, fmt.Errorf("approve sensors: %w", err)
@@ -79,7 +87,7 @@ func (r *Registry) waiting(id, file string) (*definition, error) {
 	name, seen, _ := strings.Cut(id, "@")
 	var all, hits []*definition
 	for _, s := range r.sources {
-		if file != "" && file != s.path {
+		if file != "" && file != s.path || r.hidden(s) && !strings.HasPrefix(name, levelPack+"/") {
 			continue
 		}
 		all = append(all, r.definitions(s)...)
@@ -215,6 +223,11 @@ func ApproveAll(stateDir, file, level string, roots ...string) ([]string, error)
 		return nil, fmt.Errorf("approve %s: %w", file, err)
 	}
 	reg, faults := spec.Parse(path, level, data, verdict.CheckExamples)
+	if reg != nil {
+		if faults = verdict.CheckPremises(reg); len(faults) > 0 {
+			reg = nil
+		}
+	}
 	if reg == nil {
 		return nil, fmt.Errorf("approve %s: %s", file, spec.Explain(file, data, faults))
 	}

@@ -44,6 +44,7 @@ type Registry struct {
 // source is one registry file and what it last said.
 type source struct {
 	path, level, root string
+	data              []byte // of a pack, whose file is part of the binary
 
 	seen   string // hash of the bytes that were read last, "" before
 	absent bool
@@ -138,8 +139,17 @@ func (r *Registry) reload() {
 			add(abs, "user", "")
 		}
 	}
+	for _, p := range r.packSources() {
+		i := slices.IndexFunc(old, func(s *source) bool { return s.path == p.path })
+		if i < 0 {
+			r.take(p, true, p.data, nil)
+		} else {
+			p = old[i]
+		}
+		r.sources = append(r.sources, p)
+	}
 	for _, s := range r.sources {
-		if r.read(s) {
+		if s.level != levelPack && r.read(s) {
 			events = append(events, r.news(s)...)
 		}
 	}
@@ -248,6 +258,11 @@ func (r *Registry) take(s *source, exists bool, data []byte, err error) bool {
 		return true
 	}
 	reg, faults := spec.Parse(s.path, s.level, data, r.o.Check)
+	if reg != nil {
+		if faults = verdict.CheckPremises(reg); len(faults) > 0 {
+			reg = nil
+		}
+	}
 	if s.faults = faults; reg != nil {
 		s.good = reg
 	}
@@ -379,6 +394,9 @@ func (r *Registry) publish() {
 	}
 	taken := map[string]string{} // user-level ids, whose files share one level
 	for _, s := range r.sources {
+		if r.hidden(s) {
+			continue
+		}
 		f := FileState{Path: s.path, Level: s.level, Missing: s.absent, Problems: s.faults}
 		if s.good != nil {
 			f.Version, f.Warnings, f.Sensors = s.good.Hash, s.good.Warnings, len(s.good.Sensors)
@@ -468,7 +486,9 @@ func (r *Registry) paths() []string {
 	defer r.mu.Unlock()
 	out := []string{lockPath(r.o.StateDir)}
 	for _, s := range r.sources {
-		out = append(out, s.path)
+		if s.level != levelPack {
+			out = append(out, s.path)
+		}
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/ledger/redact"
+	"gettier.dev/gettierd/sensors/packs"
 	"gettier.dev/gettierd/sensors/spec"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	Files []string
 	// Projects bring <root>/.gettier/sensors.yaml each.
 	Projects []Project
+	// Packs are offered: each counts only once a person approved it.
+	Packs []packs.Pack
 	// AutoApprove pins new and changed definitions of user-level files at once.
 	AutoApprove bool
 	// Record takes each event; nil drops them. It is called in order, never

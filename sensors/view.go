@@ -162,13 +162,29 @@ func (v *View) premises(rows []*row, sum interface{ Write([]byte) (int, error) }
 				reason = "its sensor " + p.Sensor + " is not in force: " + why
 			}
 			v.Inactive[p.ID] = reason
-		case s.Level != w.level && s.Level != "pack":
+		case s.Level != w.level && s.Level != levelPack && w.level != levelPack:
 			v.Inactive[p.ID] = "its sensor " + p.Sensor + " stands in another file"
+		case !measures(s, p):
+			v.Inactive[p.ID] = "its sensor " + s.Qualified() + " does not measure " + p.Key
 		default:
 			v.Premises = append(v.Premises, p)
 			fmt.Fprintln(sum, "premise", w.level, p.ID, p.Hash)
 		}
 	}
+}
+
+// measures reports whether a sensor, perhaps a nearer one than the premise was
+// written for, has what the premise asks.
+func measures(s *spec.Sensor, p *spec.Premise) bool {
+	if _, ok := s.Value(p.Key); !ok {
+		return false
+	}
+	for name := range p.Params {
+		if _, ok := s.Param(name); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // reason says why a definition is not in force, or not as the file has it.

@@ -121,6 +121,28 @@ func (r *Repo) Main() string {
 	return ""
 }
 
+// Trees lists the work trees of the repository, the main one first.
+func (r *Repo) Trees() []string {
+	var out []string
+	if m := r.Main(); m != "" && !r.Sub {
+		out = append(out, m)
+	}
+	entries, err := os.ReadDir(filepath.Join(r.Common, "worktrees"))
+	if err != nil || len(entries) > 1000 {
+		return out
+	}
+	for _, e := range entries {
+		b, err := readFile(filepath.Join(r.Common, "worktrees", e.Name(), "gitdir"), 4096)
+		if err != nil {
+			continue
+		}
+		if dot := strings.TrimSpace(string(b)); filepath.IsAbs(dot) && filepath.Base(dot) == ".git" {
+			out = append(out, filepath.Dir(dot))
+		}
+	}
+	return out
+}
+
 // Worktrees counts the linked work trees.
 func (r *Repo) Worktrees() int {
 	entries, err := os.ReadDir(filepath.Join(r.Common, "worktrees"))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gettier.dev/gettierd/sensors/gitrepo"
@@ -201,9 +202,18 @@ func (p *probe) gitWhere() error {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(p.Cwd, path)
 		}
-		p.putBool("path_inside", below(r.Top, filepath.Clean(path)))
+		path = filepath.Clean(path)
+		p.putBool("path_inside", below(r.Top, path))
+		p.putBool("other_tree", !below(r.Top, path) && p.otherTree(r, path))
 	}
 	return nil
+}
+
+// otherTree reports whether a path lies in another work tree of this repository:
+// the same file, and not the one that is meant.
+func (p *probe) otherTree(r *gitrepo.Repo, path string) bool {
+	trees := r.Trees()
+	return slices.ContainsFunc(trees, func(t string) bool { return t != r.Top && below(t, path) })
 }
 
 // gitRemote: where does a push go? (row 21) User names and passwords of a URL

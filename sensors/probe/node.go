@@ -236,8 +236,8 @@ func readScript(text string, all map[string]string, depth int) script {
 	}
 	for _, cmd := range commands(text) {
 		s := readCommand(cmd, all, depth)
-		if out.runner == "" {
-			out.runner = s.runner
+		if s.runner != "" && !contains(strings.Split(out.runner, ","), s.runner) {
+			out.runner = strings.TrimPrefix(out.runner+","+s.runner, ",")
 		}
 		out.runs = joined(out.runs, s.runs)
 		out.watch = joined(out.watch, s.watch)

@@ -86,7 +86,9 @@ func (p *probe) pythonEnv() error {
 		p.put("venv_active", "no")
 	default:
 		p.put("python", "no venv")
-		p.put("venv_active", "no")
+		if venv != "" { // where there is none, none is missed
+			p.put("venv_active", "no")
+		}
 	}
 	return nil
 }

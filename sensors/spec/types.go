@@ -62,7 +62,7 @@ type Sensor struct {
 	Description    string        `json:"description,omitempty"`
 	Argv           []Word        `json:"argv"`
 	Probe          string        `json:"probe,omitempty"` // a built-in sensor in place of Argv
-	Cwd            string        `json:"cwd,omitempty"` // "" (project, else the file's directory) | project | worktree | config | empty | absolute path
+	Cwd            string        `json:"cwd,omitempty"`   // "" (project, else the file's directory) | project | worktree | config | empty | absolute path
 	Env            []string      `json:"env,omitempty"`
 	EnvFrom        string        `json:"env_from,omitempty"` // "" (daemon) | agent
 	Params         []Param       `json:"params,omitempty"`

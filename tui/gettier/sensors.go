@@ -26,7 +26,7 @@ func (a *app) sensorsCommand() *cobra.Command {
 		Example: "  gettier sensors list",
 		RunE:    needsSubcommand,
 	}
-	cmd.AddCommand(a.sensorsList(), a.sensorsTry(), a.sensorsNew(), a.sensorsLint(), a.sensorsJudge(), a.sensorsSchema(), a.sensorsDiff(), a.sensorsApprove())
+	cmd.AddCommand(a.sensorsList(), a.sensorsTry(), a.sensorsNew(), a.sensorsLint(), a.sensorsJudge(), a.sensorsSchema(), a.sensorsDiff(), a.sensorsApprove(), a.sensorsPacks())
 	return cmd
 }
 
@@ -335,6 +335,9 @@ func lint(file string, data []byte) linted {
 		return r
 	}
 	r.Problems = []spec.Problem{}
+	if problems := verdict.CheckPremises(reg); len(problems) > 0 {
+		r.OK, r.Problems = false, problems
+	}
 	r.Sensors, r.Premises, r.Hash = len(reg.Sensors), len(reg.Premises), reg.Hash
 	r.Warnings = append(r.Warnings, reg.Warnings...)
 	for _, s := range reg.Sensors {

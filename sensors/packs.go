@@ -1,0 +1,77 @@
+package sensors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gettier.dev/gettierd/sensors/packs"
+)
+
+// levelPack is the level of the packs that are part of the binary.
+const levelPack = "pack"
+
+// packSources lists the files of the packs as sources, whose content never
+// changes while the program runs.
+func (r *Registry) packSources() []*source {
+	var out []*source
+	for _, p := range r.o.Packs {
+		for _, f := range p.Files {
+			out = append(out, &source{path: f.Name, level: levelPack, data: f.Data})
+		}
+	}
+	return out
+}
+
+// enabled reports whether anything of this pack is approved. What nobody asked
+// for is no definition that waits: it is offered, by name.
+func (r *Registry) enabled(file string) bool {
+	name := packs.Of(file)
+	return slices.ContainsFunc(r.lock.Entries, func(a *approval) bool { return packs.Of(a.File) == name })
+}
+
+// hidden reports whether the definitions of a source are not shown.
+func (r *Registry) hidden(s *source) bool { return s.level == levelPack && !r.enabled(s.path) }
+
+// pack finds the pack that an approval names: pack/NAME, with the hash that the
+// person saw behind @. A sensor of a pack has a dot in its name, a pack has none.
+func (r *Registry) pack(id string) (p packs.Pack, seen string, ok bool) {
+	name, seen, _ := strings.Cut(id, "@")
+	if name, ok = strings.CutPrefix(name, levelPack+"/"); !ok || strings.ContainsAny(name, ".:") {
+		return packs.Pack{}, "", false
+	}
+	i := slices.IndexFunc(r.o.Packs, func(p packs.Pack) bool { return p.Name == name })
+	if i < 0 {
+		return packs.Pack{}, "", false
+	}
+	return r.o.Packs[i], seen, true
+}
+
+// packDefinitions is what approving a pack pins. Without a hash it is taken out
+// of force, as an empty hash stands for a definition that is gone.
+func (r *Registry) packDefinitions(p packs.Pack, seen string) ([]*definition, error) {
+	if seen != "" && !strings.HasPrefix(p.Hash, seen) {
+		return nil, fmt.Errorf("the pack %s is not the one that you saw", p.Name)
+	}
+	var out []*definition
+	for _, s := range r.sources {
+		if packs.Of(s.path) != p.Name {
+			continue
+		}
+		if len(s.faults) > 0 {
+			return nil, fmt.Errorf("the pack %s: %s: %w", p.Name, s.path, s.faults[0])
+		}
+		for _, d := range r.definitions(s) {
+			if seen == "" {
+				d.hash = ""
+			}
+			if d.hash != "" || d.pin != nil {
+				out = append(out, d)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("the pack %s: %w", p.Name, ErrNothing)
+	}
+	return out, nil
+}
