@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf16"
+)
 
 // danger is a piece of a program's text and what it means. The list is literal
 // on purpose: code is not understood here, it is only searched for what destroys.
@@ -15,10 +19,10 @@ var dangers = []danger{
 	{"rmdirSync", Destroy, "code.rm"}, {"fs.unlink", Destroy, "code.rm"}, {"unlinkSync", Destroy, "code.rm"}, {"rimraf", Destroy, "code.rm"}, {"os.remove(", Destroy, "code.rm"}, {"os.unlink(", Destroy, "code.rm"}, {"os.rmdir(", Destroy, "code.rm"},
 	{"os.removedirs", Destroy, "code.rm"}, {".unlink(", Destroy, "code.rm"}, {"FileUtils.rm", Destroy, "code.rm"}, {"File.delete", Destroy, "code.rm"}, {"File.unlink", Destroy, "code.rm"}, {"Dir.rmdir", Destroy, "code.rm"}, {"remove_tree", Destroy, "code.rm"},
 	{"unlink(", Destroy, "code.rm"}, {"unlink ", Destroy, "code.rm"}, {"rmdir(", Destroy, "code.rm"}, {"emptyDir", Destroy, "code.rm"}, {"Deno.remove", Destroy, "code.rm"}, {"os.truncate", Destroy, "code.truncate"}, {"ftruncate", Destroy, "code.truncate"}, {"truncateSync", Destroy, "code.truncate"},
-	{".rm(", Destroy, "code.rm"}, {"rm_rf", Destroy, "code.rm"}, {".rmSync", Destroy, "code.rm"}, {".rmdir(", Destroy, "code.rm"}, {".truncate(", Destroy, "code.truncate"}, {"os.RemoveAll", Destroy, "code.rm"}, {"Files.delete", Destroy, "code.rm"}, {"deleteRecursively", Destroy, "code.rm"},
-	{"dropCollection", Destroy, "code.drop"}, {"dropTable", Destroy, "code.drop"}, {"dropIndex", Destroy, "code.drop"}, {"drop_table", Destroy, "code.drop"}, {"drop_database", Destroy, "code.drop"}, {"deleteAll", Destroy, "code.drop"}, {"delete_all", Destroy, "code.drop"}, {"destroy_all", Destroy, "code.drop"}, {"destroyAll", Destroy, "code.drop"},
-	{"delete_many", Destroy, "code.drop"}, {"deleteIndex", Destroy, "code.drop"}, {"delete_index", Destroy, "code.drop"}, {"deleteObjects", Destroy, "code.drop"}, {"clearObjects", Destroy, "code.drop"}, {"clearIndex", Destroy, "code.drop"}, {".purge(", Destroy, "code.drop"}, {".destroy(", Destroy, "code.drop"}, {"flushdb", Destroy, "code.drop"}, {"flushAll", Destroy, "code.drop"}, {"objects.all().delete", Destroy, "code.drop"},
-	{"dropDatabase", Destroy, "code.drop"}, {".drop(", Destroy, "code.drop"}, {"drop_all", Destroy, "code.drop"}, {"deleteMany", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
+	{".rm(", Destroy, "code.rm"}, {"rm(", Destroy, "code.rm"}, {"rm_rf", Destroy, "code.rm"}, {".rmSync", Destroy, "code.rm"}, {".rmdir(", Destroy, "code.rm"}, {".truncate(", Destroy, "code.truncate"}, {"os.RemoveAll", Destroy, "code.rm"}, {"Files.delete", Destroy, "code.rm"}, {"deleteRecursively", Destroy, "code.rm"},
+
+	{".purge(", Destroy, "code.drop"}, {".destroy(", Destroy, "code.drop"}, {"flushdb", Destroy, "code.drop"}, {"flushAll", Destroy, "code.drop"}, {"objects.all().delete", Destroy, "code.drop"},
+	{".drop(", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
 	{"Clear-Disk", Catastrophe, "code.format"}, {"del /", Destroy, "code.rm"}, {"rd /", Destroy, "code.rm"}, {"rmdir /", Destroy, "code.rm"}, {"format c:", Catastrophe, "code.format"}, {"Remove-", Destroy, "code.rm"}, {"ri -", Destroy, "code.rm"}, {"Stop-Computer", Destroy, "code.stop"}, {"Clear-Content", Destroy, "code.truncate"},
 	{"os.system", Opaque, "code.exec"}, {"subprocess", Opaque, "code.exec"}, {"os.popen", Opaque, "code.exec"}, {"os.exec", Opaque, "code.exec"}, {"pty.spawn", Opaque, "code.exec"}, {"child_process", Opaque, "code.exec"}, {"execSync", Opaque, "code.exec"}, {"spawnSync", Opaque, "code.exec"},
 	{"system(", Opaque, "code.exec"}, {"system ", Opaque, "code.exec"}, {"exec(", Opaque, "code.exec"}, {"exec ", Opaque, "code.exec"}, {"eval(", Opaque, "code.eval"}, {"`", Opaque, "code.exec"}, {"%x", Opaque, "code.exec"}, {"qx", Opaque, "code.exec"}, {"Open3", Opaque, "code.exec"},
@@ -44,6 +48,9 @@ func interpreter(w *walker, c call) ruling {
 		s := a.s
 		if s == "" || s[0] != '-' && s[0] != '/' && flags != "eval" || s == "-" {
 			break
+		}
+		if (name == "powershell" || name == "pwsh") && isEncoded(s) && i+1 < len(args) {
+			return stronger(codeRuling(decoded(args[i+1].s)), ruling{effect: Opaque, rule: "code.eval", why: "runs encoded code"})
 		}
 		if name == "python" && s == "-m" {
 			return module(args[i+1:])
@@ -108,13 +115,32 @@ func interpreter(w *walker, c call) ruling {
 	return ruling{effect: Opaque, rule: "interactive", why: "an interactive " + name}
 }
 
+// isEncoded reports PowerShell's -EncodedCommand, of which any beginning will do.
+func isEncoded(opt string) bool {
+	l := strings.ToLower(opt)
+	return l == "-ec" || len(l) > 1 && strings.HasPrefix("-encodedcommand", l)
+}
+
+// decoded is the text of an encoded command: UTF-16 in base64, "" when it is none.
+func decoded(s string) string {
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		return ""
+	}
+	u := make([]uint16, len(b)/2)
+	for i := range u {
+		u[i] = uint16(b[2*i]) | uint16(b[2*i+1])<<8
+	}
+	return string(utf16.Decode(u))
+}
+
 // script is a file that an interpreter runs: what its name and its first words
 // say, and a mutation at the least.
 func script(w *walker, c call, argv []word) ruling {
 	name := base(argv[0].s)
 	r := mutate("script", "runs the script "+argv[0].s)
 	said := byWords(name, argv[1:])
-	if _, ok := verbTables[name]; ok {
+	if _, ok := tableOf(name); ok {
 		said = verbs(w, call{args: argv, env: c.env, in: c.in})
 	}
 	return stronger(r, said)
@@ -122,7 +148,7 @@ func script(w *walker, c call, argv []word) ruling {
 
 // stronger is the stronger of two.
 func stronger(a, b ruling) ruling {
-	if b.effect.Rank() > a.effect.Rank() {
+	if b.effect != "" && b.effect.Rank() > a.effect.Rank() {
 		return b
 	}
 	return a
@@ -165,7 +191,58 @@ func codeRuling(code string) ruling {
 			r = ruling{effect: d.effect, rule: d.rule, why: "code with " + strings.TrimSpace(d.text)}
 		}
 	}
+	if !r.effect.AtLeast(Destroy) {
+		if name := destructiveCall(code); name != "" {
+			r = ruling{effect: Destroy, rule: "code.call", why: "code that calls " + name}
+		}
+	}
 	return r
+}
+
+// destructiveCall finds a call in code whose name says that it takes away more
+// than a value of the program itself: deleteBucket(, drop_table(, clearQueue(. A
+// name of one word says too little.
+func destructiveCall(code string) string {
+	for i := 0; i < len(code); i++ {
+		if code[i] != '(' || i == 0 || !isWordByte(code[i-1]) {
+			continue
+		}
+		from := i
+		for from > 0 && isWordByte(code[from-1]) {
+			from--
+		}
+		if name := code[from:i]; len(name) < 64 && takesAway(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// harmlessNouns are what programs delete of their own: no data is lost with them.
+var harmlessNouns = set("duplicates duplicate prefix suffix whitespace spaces listener listeners child children class attribute attr attributes punctuation tags tag comments accents empty na columns column rows items item node element elements cookie event handler timeout interval nulls nan stopwords newline newlines trailing leading noise diacritics at if where range first last level axis handlers")
+
+func takesAway(name string) bool {
+	parts := strings.FieldsFunc(strings.ToLower(splitCamel(name)), func(r rune) bool { return r == '_' })
+	if len(parts) < 2 {
+		return false
+	}
+	switch parts[0] {
+	case "do", "bulk", "batch", "force", "async":
+		parts = parts[1:]
+	}
+	if len(parts) < 2 {
+		return false
+	}
+	switch parts[0] {
+	case "delete", "drop", "destroy", "purge", "wipe", "erase", "terminate", "truncate", "obliterate", "nuke", "flush", "deregister":
+		return !harmlessNouns[parts[1]]
+	case "clear", "empty", "reset", "remove":
+		switch parts[len(parts)-1] {
+		case "objects", "index", "indexes", "indices", "table", "tables", "collection", "collections", "all", "database", "databases", "data", "db", "records", "queue", "queues", "bucket", "buckets", "topic", "topics", "users", "user", "bucketobjects", "volume", "volumes", "tree", "dir", "directory", "file", "files", "folder":
+			return true
+		}
+	}
+	return false
 }
 
 // hasWord reports text in code, not in the middle of a longer name.
@@ -249,6 +326,10 @@ func (w *walker) codeStrings(code string) {
 func sourced(w *walker, c call) ruling {
 	if len(c.args) < 2 {
 		return readOnly("reads nothing")
+	}
+	if c.args[1].sub != nil {
+		w.nested(*c.args[1].sub, c.in)
+		return mutate("script", "runs a text in this shell")
 	}
 	if c.args[1].dyn {
 		return ruling{effect: Opaque, rule: "dynamic.script", why: "runs a script that is known only when it runs"}

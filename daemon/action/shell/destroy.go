@@ -433,6 +433,9 @@ func system(w *walker, c call) ruling {
 		if name == "at" && hasFlag(c.args, "-c", "-l", "-V") {
 			return readOnly("lists what runs later")
 		}
+		if c.in.kind == known {
+			w.nested(c.in.text, stream{})
+		}
 		return ruling{effect: Opaque, rule: "later", why: "runs commands later"}
 	}
 	return mutate("system", name+" changes the system")

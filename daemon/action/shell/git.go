@@ -146,6 +146,9 @@ func git(w *walker, c call) ruling {
 		if first == "list" || first == "show" || first == "ls-files" || first == "status" || first == "env" || first == "view" || first == "log" || first == "verify" {
 			return readOnly("git " + sub.s + " " + first)
 		}
+		if sub.s == "lfs" && (first == "prune" || first == "migrate") || sub.s == "notes" && (first == "remove" || first == "prune") || sub.s == "replace" && has("-d", "--delete") {
+			return destroy("git."+sub.s, "git "+sub.s+" "+first)
+		}
 		if sub.s == "bisect" && first == "run" {
 			w.wraps = append(w.wraps, "git bisect run")
 			for i, a := range args {
@@ -250,6 +253,12 @@ func git(w *walker, c call) ruling {
 		return mutate("git.rebase", "rewrites commits that are not pushed")
 	case "commit":
 		return mutate("git.commit", "records a commit")
+	}
+	if destructiveVerb(sub.s) || sub.s == "undo" || sub.s == "unpublish" || sub.s == "delete-branch" {
+		return destroy("git.verb", "git "+sub.s)
+	}
+	if (sub.s == "symbolic-ref" || sub.s == "multi-pack-index") && has("-d", "--delete") || sub.s == "annex" && (first == "drop" || first == "dropunused" || first == "uninit") {
+		return destroy("git.verb", "git "+sub.s+" takes away")
 	}
 	return mutate("git.write", "git "+sub.s)
 }

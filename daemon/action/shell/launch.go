@@ -67,7 +67,7 @@ var launchers = map[string][]launcher{
 	"infisical": {{sub: "run", flag: "--command -c"}, {sub: "run", valued: "--env --path --projectId"}}, "envconsul": {{valued: "-prefix -secret -config -consul-addr -vault-addr -upcase"}}, "berglas": {{sub: "exec"}},
 	"sops": {{sub: "exec-env", words: 1, text: true}, {sub: "exec-file", words: 1, text: true}}, "teller": {{sub: "run"}}, "doppler": {{sub: "run", flag: "--command"}, {sub: "run", valued: "-p --project -c --config"}}, "op": {{sub: "run", valued: "--env-file --account"}},
 	"direnv": {{sub: "exec", words: 1}}, "dotenv": {{sub: "run"}, {valued: "-f -e -c"}}, "envchain": {{words: 1}}, "envdir": {{words: 1}}, "with-contenv": {{}},
-	"nix-shell": {{flag: "--run --command"}}, "nix": {{sub: "develop", flag: "-c --command"}, {sub: "shell", valued: "-f --file"}}, "guix": {{sub: "shell"}, {sub: "environment"}},
+	"nix-shell": {{flag: "--run --command"}}, "nix": {{sub: "develop", valued: "-f --file"}, {sub: "shell", valued: "-f --file"}}, "guix": {{sub: "shell"}, {sub: "environment"}},
 	"ssh-agent": {{valued: "-a -t -P -E"}}, "dbus-launch": {{}}, "startx": {{}},
 
 	// runtimes and version managers

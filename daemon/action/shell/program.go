@@ -46,7 +46,7 @@ func classifierOf(name string) (f classifier, known bool) {
 		return system, true
 	case "python", "pypy", "node", "deno", "bun", "perl", "ruby", "php", "lua", "osascript", "powershell", "pwsh", "cmd", "tclsh", "Rscript", "groovy", "jshell", "ts-node", "tsx", "irb", "ipython":
 		return interpreter, true
-	case "psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "duckdb", "clickhouse-client", "mongosh", "mongo", "redis-cli", "valkey-cli", "cqlsh", "snowsql", "bq", "cockroach", "sqlplus":
+	case "psql", "pgcli", "mycli", "litecli", "mssql-cli", "ysqlsh", "usql", "cypher-shell", "trino", "presto", "hive", "beeline", "impala-shell", "spark-sql", "clickhouse", "isql", "db2", "vsql", "mysqlsh", "rqlite", "surreal", "osqueryi", "monetdb", "mclient", "mysql", "mariadb", "sqlite3", "sqlcmd", "duckdb", "clickhouse-client", "mongosh", "mongo", "redis-cli", "valkey-cli", "cqlsh", "snowsql", "bq", "cockroach", "sqlplus":
 		return database, true
 	case "nc", "ncat", "netcat", "socat", "telnet", "nsupdate":
 		return wire, true
@@ -59,8 +59,14 @@ func classifierOf(name string) (f classifier, known bool) {
 	case "apply_patch", "applypatch":
 		return patchCommand, true
 	}
-	if _, ok := verbTables[name]; ok {
+	if _, ok := tableOf(name); ok {
 		return verbs, true
+	}
+	if isWindowsTool(name) {
+		return windowsTool, true
+	}
+	if _, _, ok := cmdlet(name); ok {
+		return powershell, true
 	}
 	if strings.HasPrefix(name, "mkfs") || strings.HasPrefix(name, "newfs") {
 		return disk, true

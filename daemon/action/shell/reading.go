@@ -129,6 +129,9 @@ func optionReader(w *walker, c call) ruling {
 		}
 		for bad := range strings.FieldsSeq(o.bad) {
 			if f == bad || len(bad) == 2 && f[1] != '-' && bad[1] != '-' && strings.IndexByte(f, bad[1]) > 0 {
+				if strings.HasPrefix(bad, "--vacuum") {
+					return destroy("log.vacuum", name+" "+f+" removes old logs")
+				}
 				if strings.HasPrefix(bad, "--pre") || bad == "--compress-program" || bad == "--hostname-bin" {
 					return ruling{effect: Opaque, rule: "read.hook", why: name + " runs a program named in " + bad}
 				}
@@ -460,7 +463,7 @@ func destructiveRequest(args []word) string {
 		}
 		for seg := range strings.SplitSeq(path, "/") {
 			switch {
-			case destructiveName(seg), seg == "_close", seg == "_shutdown", seg == "shutdown", seg == "_rollover":
+			case destructiveName(seg), requestVerbs[strings.ToLower(seg)]:
 				return seg
 			}
 		}
@@ -470,6 +473,10 @@ func destructiveRequest(args []word) string {
 	}
 	return ""
 }
+
+// requestVerbs are last words of addresses by which interfaces take things away
+// or out of service, as whole segments.
+var requestVerbs = set("_close _shutdown shutdown _rollover _delete_by_query _forcemerge _freeze void voided archive deactivate disable suspend detach expire kill stop abort exit safeexit restart saferestart quietdown invalidate unpublish evict drain clear rotate roll regenerate rotate_token ban purge_cache flush empty close refund refunds terminate deprovision reset_password offline")
 
 func http(w *walker, c call) ruling {
 	name := base(c.args[0].s)
@@ -524,8 +531,8 @@ func http(w *walker, c call) ruling {
 				method = strings.ToUpper(next.s)
 				i++
 			}
-		case name != "curl" && name != "wget" && (a == "DELETE" || a == "POST" || a == "PUT" || a == "PATCH" || a == "GET" || a == "HEAD"):
-			method = a
+		case name != "curl" && name != "wget" && method == "" && takesValue("DELETE POST PUT PATCH GET HEAD", strings.ToUpper(a)):
+			method = strings.ToUpper(a)
 		}
 	}
 	if name == "wget" && !hasFlag(c.args, "--spider") {

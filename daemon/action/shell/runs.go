@@ -50,6 +50,11 @@ func (w *walker) shellCmd(name string, c call) stream {
 			args = nil
 		}
 	}
+	if len(args) > 0 && args[0].sub != nil { // bash <(echo …): what it prints is known
+		w.wraps = append(w.wraps, name+" <()")
+		w.nested(*args[0].sub, c.in)
+		return stream{kind: unknown}
+	}
 	if len(args) > 0 && args[0].s != "-" && args[0].s != "/dev/stdin" {
 		if args[0].dyn {
 			w.record(c, Opaque, "dynamic.script", "runs a script that is known only when it runs")
@@ -115,6 +120,10 @@ func (w *walker) alias(c call) stream {
 
 // dashC is su and script: -c TEXT, else an interactive shell.
 func (w *walker) dashC(name string, c call) stream {
+	if len(c.args) == 2 && takesValue("-h --help -V --version", c.args[1].s) {
+		w.record(c, ReadOnly, "read.version", "prints version or help")
+		return stream{kind: unknown}
+	}
 	for i, a := range c.args[1:] {
 		text, ok := strings.CutPrefix(a.s, "--command=")
 		if !ok && (a.s == "-c" || a.s == "--command" || name == "script" && strings.HasPrefix(a.s, "-") && strings.HasSuffix(a.s, "c") && a.s[1] != '-') && i+2 < len(c.args) {
@@ -221,6 +230,9 @@ func (w *walker) terminal(name string, c call) stream {
 					}
 				}
 				w.note(Mutate, "terminal.new", "starts a command in another terminal")
+				if !hasFlag(c.args, "-dmS", "-S", "-X") { // no name of a session stands before it
+					rest = c.args[i+1:]
+				}
 				if len(rest) > 0 {
 					return w.exec(call{args: rest, in: stream{kind: unknown}})
 				}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,21 +19,27 @@ type row struct {
 
 func commands(t testing.TB) []row {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("testdata/families/*.txt")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("%d families: %v", len(files), err)
 	}
 	var out []row
-	for line := range strings.SplitSeq(string(raw), "\n") {
-		if line == "" || line[0] == '#' {
-			continue
+	for _, file := range append(files, "testdata/commands.txt") {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		f := strings.SplitN(line, " | ", 3)
-		if len(f) != 3 {
-			t.Fatalf("bad row %q", line)
+		for line := range strings.SplitSeq(string(raw), "\n") {
+			if line == "" || line[0] == '#' {
+				continue
+			}
+			f := strings.SplitN(line, " | ", 3)
+			if len(f) != 3 {
+				t.Fatalf("%s: bad row %q", file, line)
+			}
+			cmd := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\|`, "|").Replace(f[2])
+			out = append(out, row{Effect(f[0]), f[1], cmd})
 		}
-		cmd := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\|`, "|").Replace(f[2])
-		out = append(out, row{Effect(f[0]), f[1], cmd})
 	}
 	return out
 }

@@ -30,7 +30,7 @@ func database(w *walker, c call) ruling {
 	for i := 1; i < len(c.args); i++ {
 		a := c.args[i].s
 		switch {
-		case (a == "-c" || a == "-e" || a == "--command" || a == "--execute" || a == "-Q" || a == "-cmd" && name != "bq" || a == "-q" && (name == "sqlcmd" || name == "clickhouse-client" || name == "snowsql") || a == "--query") && i+1 < len(c.args):
+		case (a == "-c" || a == "-e" || a == "--command" || a == "--execute" || a == "-Q" || a == "-cmd" && name != "bq" || a == "-q" && (name == "sqlcmd" || name == "clickhouse-client" || name == "clickhouse" || name == "snowsql" || name == "impala-shell" || name == "mssql-cli") || a == "--query" || a == "--statement" || a == "--sql" || a == "--run") && i+1 < len(c.args):
 			add(c.args[i+1])
 			i++
 		case strings.HasPrefix(a, "--command="), strings.HasPrefix(a, "--execute="), strings.HasPrefix(a, "--query="):
@@ -54,6 +54,12 @@ func database(w *walker, c call) ruling {
 		}
 	}
 	switch name {
+	case "cypher-shell", "surreal", "usql", "litecli", "rqlite", "osqueryi", "db2", "vsql":
+		for _, p := range pos {
+			if strings.ContainsRune(p.s, ' ') {
+				add(p)
+			}
+		}
 	case "sqlite3", "duckdb":
 		for _, p := range pos[min(1, len(pos)):] {
 			add(p)
@@ -158,11 +164,32 @@ func SQL(text string) (Effect, string, string) {
 	}
 	e, rule, why := ReadOnly, "sql.read", "reads"
 	for _, st := range statements(text) {
+		if runsText(st) { // what it runs stands in a literal
+			inner := strings.NewReplacer("''", " ", "'", ";").Replace(text)
+			for _, in := range statements(inner) {
+				if ie, ir, iw := statement(in); ie.AtLeast(Destroy) && ie.Rank() > e.Rank() {
+					e, rule, why = ie, ir, iw
+				}
+			}
+		}
 		if se, sr, sw := statement(st); se.Rank() > e.Rank() {
 			e, rule, why = se, sr, sw
 		}
 	}
 	return e, rule, why
+}
+
+// runsText reports a statement that runs a text as SQL.
+func runsText(st []string) bool {
+	for i, w := range st {
+		switch w {
+		case "EXECUTE", "EXEC", "SP_EXECUTESQL", "DBLINK_EXEC", "DBLINK", "PREPARE":
+			if i+1 < len(st) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // statements splits SQL into words per statement; literals, comments and quoted
@@ -232,6 +259,15 @@ func statements(s string) [][]string {
 			cur = append(cur, strings.ToUpper(s[i:i+min(j, 4)]))
 			end()
 			i += j
+		case c == '.' && len(cur) == 0 && i+1 < len(s) && isWordByte(s[i+1]) && (i == 0 || s[i-1] == '\n' || s[i-1] == ';'): // and sqlite's
+			j := strings.IndexByte(s[i:], '\n')
+			if j < 0 {
+				j = len(s) - i
+			}
+			word, _, _ := strings.Cut(strings.TrimSpace(s[i:i+j]), " ")
+			cur = append(cur, strings.ToUpper(word))
+			end()
+			i += j
 		case isWordByte(c) || c >= 0x80:
 			j := i
 			for j < len(s) && (isWordByte(s[j]) || s[j] >= 0x80 || s[j] == '.') {
@@ -288,6 +324,64 @@ func statement(st []string) (Effect, string, string) {
 		}
 		return -1
 	}
+	switch st[0] {
+	case "MATCH", "OPTIONAL", "UNWIND", "CALL", "LOAD": // Cypher
+		if i := has("DELETE"); i > 0 {
+			if has("DETACH") > 0 || has("WHERE") < 0 || has("WHERE") > i {
+				return Destroy, "cypher.delete", "DELETE of nodes and what hangs on them"
+			}
+			return Mutate, "sql.delete", "DELETE … WHERE"
+		}
+		if st[0] == "MATCH" || st[0] == "OPTIONAL" {
+			if has("SET") > 0 || has("CREATE") > 0 || has("MERGE") > 0 || has("REMOVE") > 0 {
+				return Mutate, "sql.write", "writes a graph"
+			}
+			return ReadOnly, "sql.read", "reads a graph"
+		}
+	case "REVOKE":
+		if at(st, 1) == "ALL" {
+			return Destroy, "sql.revoke", "REVOKE ALL"
+		}
+	case "PURGE":
+		return Destroy, "sql.purge", "PURGE " + at(st, 1)
+	case "RESET":
+		switch at(st, 1) {
+		case "MASTER", "SLAVE", "REPLICA", "BINARY":
+			return Destroy, "sql.reset", "RESET " + at(st, 1)
+		}
+	case "RENAME":
+		if at(st, 1) == "DATABASE" || at(st, 1) == "TABLE" || at(st, 1) == "TABLES" {
+			return Destroy, "sql.rename", "RENAME " + at(st, 1)
+		}
+	case "CREATE":
+		if at(st, 1) == "OR" && at(st, 2) == "REPLACE" && (at(st, 3) == "TABLE" || at(st, 3) == "DATABASE" || at(st, 3) == "SCHEMA") {
+			return Destroy, "sql.replace", "CREATE OR REPLACE " + at(st, 3)
+		}
+	case "INSERT":
+		if at(st, 1) == "OVERWRITE" {
+			return Destroy, "sql.overwrite", "INSERT OVERWRITE"
+		}
+	case "MERGE":
+		if has("DELETE") > 0 {
+			return Destroy, "sql.delete", "MERGE … DELETE"
+		}
+	case "COPY":
+		if has("PROGRAM") > 0 {
+			return Opaque, "sql.shell", "runs a shell command"
+		}
+	case "SYSTEM":
+		if at(st, 1) == "DROP" || at(st, 1) == "SHUTDOWN" || at(st, 1) == "KILL" {
+			return Destroy, "sql.system", "SYSTEM " + at(st, 1)
+		}
+	case "VACUUM":
+		if has("RETAIN") > 0 {
+			return Destroy, "sql.vacuum", "VACUUM … RETAIN"
+		}
+	case "EXEC", "EXECUTE":
+		if at(st, 1) == "XP_CMDSHELL" || at(st, 1) == "MASTER..XP_CMDSHELL" || strings.HasSuffix(at(st, 1), "XP_CMDSHELL") {
+			return Opaque, "sql.shell", "runs a shell command"
+		}
+	}
 	// WITH x AS (DELETE …): the strongest verb anywhere rules.
 	for i, w := range st {
 		switch w {
@@ -339,6 +433,17 @@ func statement(st []string) (Effect, string, string) {
 		return ReadOnly, "sql.read", "reads a pragma"
 	case "FLASHBACK", "RESTORE", "SHUTDOWN":
 		return Destroy, "sql.restore", st[0]
+	}
+	if st[0][0] == '.' {
+		switch st[0] {
+		case ".SHELL", ".SYSTEM":
+			return Opaque, "sql.shell", "runs a shell command"
+		case ".TABLES", ".SCHEMA", ".DATABASES", ".INDEXES", ".INDICES", ".HEADERS", ".HEADER", ".MODE", ".HELP", ".SHOW", ".STATS", ".TIMER", ".WIDTH", ".DBINFO", ".FULLSCHEMA", ".DUMP", ".QUIT", ".EXIT", ".NULLVALUE", ".SEPARATOR", ".EQP", ".ECHO", ".PROMPT", ".VERSION", ".COLUMNS", ".MAXROWS":
+			return ReadOnly, "sql.read", "describes"
+		case ".RESTORE":
+			return Destroy, "sql.restore", "RESTORE"
+		}
+		return Mutate, "sql.meta", "a command of the client"
 	}
 	if st[0][0] == '\\' {
 		switch {

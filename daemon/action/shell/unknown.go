@@ -59,7 +59,41 @@ func unknownProgram(_ *walker, c call) ruling {
 	if i := strings.LastIndexByte(name, '.'); i > 0 && !strings.Contains(c.args[0].s, "/") && name[i+1:] != "rb" && name[i+1:] != "rm" && destructiveName(name[i+1:]) {
 		return destroy("verb.destroy", "a call of "+name)
 	}
-	return byWords(name, c.args[1:])
+	return stronger(byWords(name, c.args[1:]), statementArg(c.args))
+}
+
+// statementArg finds a statement that destroys among the arguments of a program
+// that is given one: tool --query 'DROP TABLE …', tool 'TRUNCATE …'.
+func statementArg(args []word) ruling {
+	for i, a := range args {
+		if i == 0 || strings.IndexByte(a.s, ' ') < 0 {
+			continue
+		}
+		text := a.s
+		if f, v, ok := strings.Cut(a.s, "="); ok && strings.HasPrefix(f, "--") && strings.IndexByte(f, ' ') < 0 {
+			if text = v; !statementOption(f) {
+				continue
+			}
+		} else if prev := args[i-1].s; strings.HasPrefix(prev, "-") && !statementOption(prev) {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.TrimLeft(text, " \n\t("), " ")
+		if !startsSQL(first) || first != strings.ToUpper(first) && !statementOption(args[i-1].s) {
+			continue
+		}
+		if e, rule, why := SQL(text); e.AtLeast(Destroy) {
+			return ruling{effect: e, rule: rule, why: why}
+		}
+	}
+	return ruling{}
+}
+
+func statementOption(f string) bool {
+	switch strings.ToLower(strings.TrimLeft(f, "-")) {
+	case "c", "e", "q", "command", "cmd", "execute", "query", "sql", "statement", "sql-statement", "statements", "query-string", "query-statement", "stmt", "run", "eval", "cypher":
+		return true
+	}
+	return false
 }
 
 // byWords rules on the words of a program that has no table.
@@ -109,11 +143,15 @@ func startsSQL(name string) bool {
 	case "DROP", "TRUNCATE", "DELETE", "ALTER", "GRANT", "UPDATE":
 		return true
 	}
+	switch name { // these are words of shells as well, in lower case
+	case "REVOKE", "RESET", "PURGE", "RENAME", "MERGE", "MATCH", "EXEC":
+		return true
+	}
 	return false
 }
 
 // java runs an archive: its words are all that is known of it.
-func java(_ *walker, c call) ruling {
+func java(w *walker, c call) ruling {
 	if len(c.args) == 2 && (c.args[1].s == "-version" || c.args[1].s == "--version") {
 		return readOnly("prints its version")
 	}
@@ -128,7 +166,11 @@ func java(_ *walker, c call) ruling {
 				}
 				kept = append(kept, rest[j])
 			}
-			return byWords(base(c.args[i+2].s), kept)
+			name := base(c.args[i+2].s)
+			if _, ok := tableOf(name); ok {
+				return stronger(byWords(name, kept), verbs(w, call{args: append([]word{{s: name}}, kept...)}))
+			}
+			return byWords(name, kept)
 		}
 	}
 	return mutate("script", "runs a Java program")

@@ -13,6 +13,25 @@ type verbTable struct {
 	general bool     // delete, destroy, purge … anywhere in the first words destroys
 }
 
+// tableOf finds a program's table.
+func tableOf(name string) (verbTable, bool) {
+	if t, ok := verbTables[name]; ok {
+		return t, true
+	}
+	if t, ok := serviceTables[name]; ok {
+		return t, true
+	}
+	if t, ok := hostTables[name]; ok {
+		return t, true
+	}
+	for _, ext := range [...]string{".sh", ".bat", ".cmd"} { // tools that come as scripts
+		if short, ok := strings.CutSuffix(name, ext); ok {
+			return tableOf(short)
+		}
+	}
+	return verbTable{}, false
+}
+
 func phrases(s string) []string {
 	var out []string
 	for p := range strings.SplitSeq(s, ",") {
@@ -53,10 +72,7 @@ var verbTables = map[string]verbTable{
 	"dnf":                 {read: phrases("list, search, info, repolist, provides, repoquery, history list, check-update"), destroy: phrases("remove, erase, autoremove, history undo")},
 	"yum":                 {read: phrases("list, search, info, repolist, provides, check-update"), destroy: phrases("remove, erase, autoremove")},
 	"rpm":                 {read: phrases("-q, -qa, -qi, -ql, -qf, --query, -V"), destroy: phrases("-e, --erase")},
-	"pacman":              {read: phrases("-Q, -Qi, -Ql, -Qs, -Qe, -Ss, -Si, -Qo, -Qdt"), destroy: phrases("-R, -Rs, -Rns, -Rn, -Rc, -Rsc, -Rdd, -Scc")},
 	"apk":                 {read: phrases("info, list, search, policy, version, stats"), destroy: phrases("del")},
-	"snap":                {read: phrases("list, info, find, services, changes, version"), destroy: phrases("remove")},
-	"flatpak":             {read: phrases("list, info, search, remotes"), destroy: phrases("uninstall, remove")},
 	"nix":                 {read: phrases("search, show-config, flake show, flake metadata, path-info, why-depends, store ls"), destroy: phrases("store gc, store delete")},
 	"nix-collect-garbage": {destroy: phrases("*")},
 
@@ -88,53 +104,42 @@ var verbTables = map[string]verbTable{
 
 	"aws":      {valued: cloudValued, read: phrases(awsReads), destroy: phrases(awsDestroys), mutate: phrases("configure"), general: true},
 	"gcloud":   {valued: cloudValued, read: phrases("version, info, help, config list, config get-value, config configurations list, auth list, projects list, projects describe"), destroy: phrases("projects delete"), general: true},
-	"gsutil":   {valued: "-o", read: phrases("ls, cat, du, stat, hash, version, acl get, iam get"), destroy: phrases("rm, rb, rsync +-d, lifecycle set")},
 	"az":       {valued: cloudValued, read: phrases("version, account list, account show"), general: true},
 	"doctl":    {valued: "-t --context", general: true},
 	"heroku":   {valued: "-a --app -r --remote", read: phrases("apps, ps, logs, config, config:get, releases, addons, domains, pg:info, pg:ps, status, auth:whoami"), destroy: phrases("apps:destroy, pg:reset, addons:destroy, pg:killall, releases:rollback, rollback, domains:clear, keys:clear, config:unset, pg:push, pg:pull, pg:copy, ps:kill"), general: true},
 	"fly":      {valued: "-a --app -c --config", read: phrases("status, logs, apps list, info, releases, ips list, secrets list, volumes list, version, doctor, platform"), general: true},
 	"flyctl":   {valued: "-a --app -c --config", read: phrases("status, logs, apps list, info, releases, version"), general: true},
-	"vercel":   {read: phrases("ls, list, inspect, logs, whoami, env ls, domains ls"), destroy: phrases("rm, remove, env rm, domains rm, dns rm, rollback, project rm"), general: true},
-	"netlify":  {read: phrases("status, sites:list, env:list, env:get, logs, functions:list"), general: true},
-	"wrangler": {read: phrases("whoami, tail, deployments list, kv namespace list, d1 list, r2 bucket list, secret list"), general: true},
 	"supabase": {read: phrases("status, projects list, migration list, functions list, secrets list"), destroy: phrases("db reset, db push, migration repair, migration squash"), general: true},
 	"firebase": {valued: "-P --project", read: phrases("projects:list, apps:list, functions:list, functions:log, login:list, hosting:sites:list"), destroy: phrases("firestore:delete, database:remove, functions:delete, hosting:disable, database:set"), general: true},
 	"gh": {valued: "-R --repo", read: phrases("repo view, repo list, pr list, pr view, pr diff, pr checks, pr status, issue list, issue view, issue status, run list, run view, run watch, release list, release view, auth status, search, status, workflow list, workflow view, gist list, gist view, label list, secret list, variable list, variable get, cache list"),
 		destroy: phrases("repo delete, repo archive, release delete, release delete-asset, issue delete, secret delete, variable delete, workflow disable, run delete, cache delete, gist delete, label delete, ssh-key delete, gpg-key delete, codespace delete, project delete, extension remove, api +DELETE, api +-XDELETE")},
-	"glab": {valued: "-R --repo", read: phrases("repo view, mr list, mr view, mr diff, issue list, issue view, ci list, ci view, ci status, release list, auth status, variable list"), destroy: phrases("api +DELETE"), general: true},
 
-	"systemctl":                {valued: "-H -M -n -o -p --property -t --type", read: phrases("status, show, cat, list-*, is-*, get-default, show-environment, help"), destroy: phrases("poweroff, reboot, halt, kexec, emergency, rescue, isolate, stop, disable, mask, kill, revert, clean"), mutate: phrases("reset-failed")},
-	"service":                  {read: phrases("--status-all, * status"), destroy: phrases("* stop")},
-	"launchctl":                {read: phrases("list, print, blame, dumpstate"), destroy: phrases("remove, reboot, bootout, unload, disable, kill")},
-	"supervisorctl":            {read: phrases("status, tail, avail, pid"), destroy: phrases("stop, remove, shutdown")},
-	"pm2":                      {read: phrases("list, ls, status, logs, show, describe, info, env, monit, jlist, prettylist"), destroy: phrases("delete, del, kill, flush, stop")},
-	"loginctl":                 {read: phrases("list-*, show-*, *-status, session-status"), destroy: phrases("terminate-*, kill-*")},
-	"hostnamectl":              {read: phrases("status")},
-	"timedatectl":              {read: phrases("status, show, list-timezones, timesync-status")},
-	"localectl":                {read: phrases("status, list-*")},
-	"resolvectl":               {read: phrases("status, query, statistics, dns, domain")},
-	"networkctl":               {read: phrases("status, list, lldp")},
-	"nmcli":                    {read: phrases("device status, connection show, device show, general status, device wifi list"), general: true},
-	"nginx":                    {read: phrases("-t, -T, -v, -V, -h"), destroy: phrases("-s +stop, -s +quit")},
-	"apachectl":                {read: phrases("-t, configtest, -S, -M, -v, -V, status"), destroy: phrases("stop, graceful-stop, -k +stop, -k +graceful-stop")},
-	"httpd":                    {read: phrases("-t, -S, -M, -v, -V")},
-	"haproxy":                  {read: phrases("-c, -v, -vv"), destroy: phrases("+-st, +-sf")},
-	"postconf":                 {read: phrases("-n, -d"), mutate: phrases("-e")},
-	"sshd":                     {read: phrases("-t, -T")},
-	"postfix":                  {read: phrases("status, check")},
-	"ssh-add":                  {read: phrases("-l, -L"), destroy: phrases("-D, -d")},
-	"gpg":                      {read: phrases("--list-*, -k, -K, --version, --verify, --fingerprint"), destroy: phrases("--delete-*")},
-	"openssl":                  {read: phrases("version, s_client, ciphers, verify, list, dgst")},
-	"pass":                     {read: phrases("ls, list, show, find, grep"), destroy: phrases("rm, remove, delete")},
-	"vault":                    {read: phrases("status, read, list, kv get, kv list, token lookup, policy list, policy read, secrets list, auth list, version, audit list, kv metadata get"), destroy: phrases("secrets disable, auth disable, lease revoke, token revoke, operator seal, audit disable, delete, kv destroy, kv delete, kv metadata delete, kv put, operator rekey, operator rotate"), general: true},
-	"consul":                   {read: phrases("members, info, kv get, catalog *, version, operator raft list-peers"), destroy: phrases("force-leave, leave, snapshot restore, kv delete, operator raft remove-peer"), general: true},
-	"etcdctl":                  {valued: "--endpoints --cacert --cert --key", read: phrases("get, member list, endpoint *, version, alarm list"), destroy: phrases("del, member remove, snapshot restore, compaction, defrag"), general: true},
-	"rabbitmqctl":              {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check, eval +x"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
-	"kafka-topics":             {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
-	"kafka-topics.sh":          {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
-	"kafka-consumer-groups.sh": {read: phrases("+--list, +--describe"), destroy: phrases("+--delete, +--reset-offsets")},
+	"systemctl":     {valued: "-H -M -n -o -p --property -t --type", read: phrases("status, show, cat, list-*, is-*, get-default, show-environment, help"), destroy: phrases("poweroff, reboot, halt, kexec, emergency, rescue, isolate, stop, disable, mask, kill, revert, clean"), mutate: phrases("reset-failed")},
+	"service":       {read: phrases("--status-all, * status"), destroy: phrases("* stop")},
+	"supervisorctl": {read: phrases("status, tail, avail, pid"), destroy: phrases("stop, remove, shutdown")},
+	"pm2":           {read: phrases("list, ls, status, logs, show, describe, info, env, monit, jlist, prettylist"), destroy: phrases("delete, del, kill, flush, stop")},
+	"hostnamectl":   {read: phrases("status")},
+	"timedatectl":   {read: phrases("status, show, list-timezones, timesync-status")},
+	"localectl":     {read: phrases("status, list-*")},
+	"resolvectl":    {read: phrases("status, query, statistics, dns, domain")},
+	"networkctl":    {read: phrases("status, list, lldp")},
+	"nginx":         {read: phrases("-t, -T, -v, -V, -h"), destroy: phrases("-s +stop, -s +quit")},
+	"apachectl":     {read: phrases("-t, configtest, -S, -M, -v, -V, status"), destroy: phrases("stop, graceful-stop, -k +stop, -k +graceful-stop")},
+	"httpd":         {read: phrases("-t, -S, -M, -v, -V")},
+	"haproxy":       {read: phrases("-c, -v, -vv"), destroy: phrases("+-st, +-sf")},
+	"postconf":      {read: phrases("-n, -d"), mutate: phrases("-e")},
+	"sshd":          {read: phrases("-t, -T")},
+	"postfix":       {read: phrases("status, check")},
+	"ssh-add":       {read: phrases("-l, -L"), destroy: phrases("-D, -d")},
+	"gpg":           {read: phrases("--list-*, -k, -K, --version, --verify, --fingerprint"), destroy: phrases("--delete-*")},
+	"openssl":       {read: phrases("version, s_client, ciphers, verify, list, dgst")},
+	"pass":          {read: phrases("ls, list, show, find, grep"), destroy: phrases("rm, remove, delete")},
+	"vault":         {read: phrases("status, read, list, kv get, kv list, token lookup, policy list, policy read, secrets list, auth list, version, audit list, kv metadata get"), destroy: phrases("secrets disable, auth disable, lease revoke, token revoke, operator seal, audit disable, delete, kv destroy, kv delete, kv metadata delete, kv put, operator rekey, operator rotate"), general: true},
+	"consul":        {read: phrases("members, info, kv get, catalog *, version, operator raft list-peers"), destroy: phrases("force-leave, leave, snapshot restore, kv delete, operator raft remove-peer"), general: true},
+	"etcdctl":       {valued: "--endpoints --cacert --cert --key", read: phrases("get, member list, endpoint *, version, alarm list"), destroy: phrases("del, member remove, snapshot restore, compaction, defrag"), general: true},
+	"rabbitmqctl":   {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check, eval +x"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
+	"kafka-topics":  {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
 
-	"kafka-topics.bat":      {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
 	"kafka-configs":         {read: phrases("+--describe"), destroy: phrases("+--delete-config")},
 	"kafka-consumer-groups": {read: phrases("+--list, +--describe"), destroy: phrases("+--delete, +--reset-offsets, +--delete-offsets")},
 	"kafka-acls":            {read: phrases("+--list"), destroy: phrases("+--remove")},
@@ -142,9 +147,6 @@ var verbTables = map[string]verbTable{
 	"gradle":                {read: phrases("tasks, dependencies, properties, projects, help"), destroy: phrases("publish, publishPlugins, * publish")},
 	"mvnw":                  {read: phrases("--version, dependency:tree"), destroy: phrases("deploy, release:perform, release:rollback, * deploy, * release:perform")},
 	"twine":                 {read: phrases("check"), destroy: phrases("upload")},
-	"deck":                  {read: phrases("gateway diff, gateway dump, gateway ping, gateway validate, file validate, file lint, version, diff, dump, ping, validate"), destroy: phrases("gateway sync, gateway reset, gateway apply, sync, reset")},
-	"mc":                    {read: phrases("ls, du, stat, cat, head, tree, find, diff, admin info, admin policy list, admin policy info, admin user list, admin user info, version info"), destroy: phrases("rm, rb, mirror +--remove, mirror +--overwrite, admin policy unset, admin policy detach, admin user disable, admin service stop, undo"), general: true},
-	"stripe":                {read: phrases("status, version, logs tail, config +--list"), destroy: phrases("api_keys roll, * cancel, * void, * expire, * detach"), general: true},
 	"ssh-keygen":            {valued: "-f -t -b -C -N -P", read: phrases("+-l, +-B, +-F"), destroy: phrases("+-R")},
 	"manage.py":             {read: phrases("check, showmigrations, sqlmigrate, sqlflush, diffsettings, inspectdb, dumpdata, makemigrations +--check, makemigrations +--dry-run, help, version"), destroy: phrases("flush, reset_db, sqlclear, migrate * zero, migrate zero, remove_stale_contenttypes, clearsessions, delete_*, drop_*, purge_*")},
 	"django-admin":          {read: phrases("check, showmigrations, sqlmigrate, sqlflush, diffsettings, inspectdb, dumpdata, help, version"), destroy: phrases("flush, reset_db, migrate * zero, remove_stale_contenttypes, delete_*, drop_*, purge_*")},
@@ -206,16 +208,21 @@ const (
 	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy`
 )
 
-// verbs rules by verbTables.
-func verbs(_ *walker, c call) ruling {
+// verbs rules by tables of subcommands, and by a statement among the arguments.
+func verbs(w *walker, c call) ruling { return stronger(byTable(w, c), statementArg(c.args)) }
+
+func byTable(_ *walker, c call) ruling {
 	name := base(c.args[0].s)
-	t := verbTables[name]
+	t, _ := tableOf(name)
 	pos := subcommands(c.args, t.valued)
-	best, effect := -1, Effect("")
+	best, effect, words := -1, Effect(""), 0
 	try := func(list []string, e Effect) {
 		for _, p := range list {
 			if n := matchPhrase(p, pos, c.args); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
-				best, effect = n, e
+				best, effect, words = n, e, strings.Count(p, " ")+1
+				if p == "*" {
+					words = len(pos)
+				}
 			}
 		}
 	}
@@ -225,6 +232,22 @@ func verbs(_ *walker, c call) ruling {
 	what := name
 	for i := range min(3, len(pos)) {
 		what += " " + pos[i].s
+	}
+	if _, classic := verbTables[name]; !classic {
+		t.general = true
+		if len(c.args) == 2 && effect != ReadOnly {
+			switch c.args[1].s {
+			case "-h", "-?", "-V", "--help", "--version", "version", "help":
+				return readOnly("prints version or help")
+			}
+		}
+	}
+	if effect == ReadOnly && t.general { // projects lists, projects delete does not
+		for i := words; i < min(len(pos), 5); i++ {
+			if destructiveWord(strings.ToLower(pos[i].s)) {
+				effect = Destroy
+			}
+		}
 	}
 	dry := hasFlag(c.args, "--dry-run", "--dry-run=client", "--dry-run=server", "--dryrun", "--check-only", "--what-if")
 	switch {
@@ -274,6 +297,8 @@ func subcommands(args []word, valued string) []word {
 
 func isVerbOption(prog, opt string) bool {
 	switch base(prog) {
+	case "yay", "paru", "trizen", "aura", "emerge", "slapt-get", "nix-env", "nix-store", "fastboot", "pfctl", "ipvsadm", "conntrack", "ebtables", "arptables", "ipset", "tarsnap", "salt-key", "postqueue", "bleachbit", "timeshift", "acme.sh", "update-alternatives", "systemd-tmpfiles", "spctl", "mokutil", "nvram", "lpadmin", "route", "arp", "ninja", "megacli", "multipath", "visudo", "postsuper", "flashrom", "ip6tables":
+		return strings.HasPrefix(opt, "-")
 	case "dpkg", "rpm", "pacman", "nginx", "apachectl", "httpd", "gpg", "ssh-add", "sshd", "haproxy", "postconf", "make", "just", "rake", "code", "service":
 		return strings.HasPrefix(opt, "-")
 	}

@@ -13,6 +13,8 @@ type word struct {
 	s    string
 	dyn  bool // part of it is known only when it runs; s holds that part as spelled
 	glob bool // an unquoted *, ? or [ stands in it
+	// sub is what a process substitution that is the whole word prints, when known.
+	sub *string
 }
 
 // words resolves the words of a command: quotes and escapes go, variables with
@@ -180,7 +182,10 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 				b.WriteString("$(…)")
 			}
 		case *syntax.ProcSubst:
-			w.subst(p.Stmts)
+			out, ok := w.subst(p.Stmts)
+			if ok && len(parts) == 1 && p.Op == syntax.CmdIn {
+				v.sub = &out
+			}
 			v.dyn = true
 			b.WriteString("<(…)")
 		case *syntax.ArithmExp:

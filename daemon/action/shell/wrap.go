@@ -192,7 +192,14 @@ func (w *walker) unwrap(c call) stream {
 			return stream{kind: unknown}
 		}
 		if len(inner) == 0 {
-			w.record(c, wr.bare, "wrapper.bare", name+" without a command")
+			e := wr.bare
+			if len(c.args) == 2 {
+				switch c.args[1].s {
+				case "-h", "--help", "-V", "--version", "--list", "-v":
+					e = ReadOnly
+				}
+			}
+			w.record(c, e, "wrapper.bare", name+" without a command")
 			return stream{kind: unknown}
 		}
 		w.wraps = append(w.wraps, name)
