@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"filippo.io/age"
+
+	"gettier.dev/gettierd/ipc"
 )
 
 // planted are the keys of TestE2EPlantedKeys by where the daemon gets them from.
@@ -24,6 +26,8 @@ func planted() map[string]string {
 		"upstream key in a file":      "sk-" + "proj-" + "File" + tail,
 		"upstream key in environment": "sk-" + "proj-" + "Env" + tail,
 		"upstream key sealed by age":  "sk-" + "proj-" + "Age" + tail,
+		"upstream key in the ledger":  "sk-" + "proj-" + "Led" + tail,
+		"upstream key in a keyring":   "sk-" + "proj-" + "Ring" + tail,
 		"the client's credential":     "sk-" + "ant-api03-" + "Client" + tail,
 		"a key in the prompt":         "ghp_" + tail + "Pr0m",
 	}
@@ -68,7 +72,7 @@ func TestE2EPlantedKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, where := range []string{"upstream key in a file", "upstream key in environment", "upstream key sealed by age"} {
+		for _, where := range []string{"upstream key in a file", "upstream key in environment", "upstream key sealed by age", "upstream key in the ledger"} {
 			if !bytes.Contains(core, []byte(planted()[where])) {
 				t.Errorf("%s is not in the core: looking for it shows nothing", where)
 			}
@@ -87,15 +91,39 @@ func usePlanted(t *testing.T, program string) *house {
 	file := filepath.Join(filepath.Dir(h.conf), "key.txt")
 	h.write(file, keys["upstream key in a file"]+"\n")
 	identity, sealed := sealKey(t, filepath.Dir(h.conf), keys["upstream key sealed by age"])
+	upstreams := []string{"filed", "named", "sealed", "kept", "passed"}
+	ring := ""
+	if bus := keyring(t, h.dir, keys["upstream key in a keyring"]); bus != "" {
+		h.env = append(h.env, "DBUS_SESSION_BUS_ADDRESS="+bus)
+		upstreams = append(upstreams, "ringed")
+		ring = "  ringed: {base_url: \"" + up.URL + "\", format: openai, key_keyring: gettier/planted}\n"
+	} else {
+		delete(keys, "upstream key in a keyring")
+	}
 	h.configure("upstreams:\n  filed: {base_url: \"" + up.URL + "\", format: openai, key_file: \"" + file + "\"}\n" +
 		"  named: {base_url: \"" + up.URL + "\", format: openai, key_env: PLANTED}\n" +
 		"  sealed: {base_url: \"" + up.URL + "\", format: openai, key_age: \"" + sealed + "\", key_age_identity: \"" + identity + "\"}\n" +
+		"  kept: {base_url: \"" + up.URL + "\", format: openai, key_ledger: kept}\n" + ring +
 		"  passed: {base_url: \"" + up.URL + "\", format: openai}\n")
 	h.start()
+	ev := h.follow()
+	tm := h.newTerminal()
+	secret, own := filepath.Join(h.dir, "typed"), filepath.Join(h.dir, "shown")
+	h.write(secret, keys["upstream key in the ledger"]+"\n")
+	for _, command := range []string{"gettier key store-upstream kept --socket " + h.socket + " <" + secret, "gettier key create --name ci --socket " + h.socket + " >" + own} {
+		if screen, code := tm.typed(command); code != "0" {
+			t.Fatalf("%s: %s\n%s", command, code, screen)
+		}
+	}
+	shown, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gives := strings.TrimSpace(string(shown))
 	a := h.agent(h.project)
-	for _, upstream := range []string{"filed", "named", "sealed", "passed"} {
+	for _, upstream := range upstreams {
 		text := chatTongue.user("What does " + keys["a key in the prompt"] + " open, " + upstream + "?")
-		a.post(t, "/"+upstream+chatTongue.path, chatTongue.body(false, false, text), "Authorization", "Bearer "+keys["the client's credential"])
+		a.post(t, "/"+upstream+chatTongue.path, chatTongue.body(false, false, text), "Authorization", "Bearer "+keys["the client's credential"], "X-Gettier-Key", gives)
 	}
 	sent := map[string]bool{}
 	for _, x := range up.all() {
@@ -108,6 +136,9 @@ func usePlanted(t *testing.T, program string) *house {
 			t.Errorf("%s never went through the daemon", where)
 		}
 	}
+	keys["a key of ours"] = gives // it goes no further than the daemon
+	last := h.entries()
+	ev.next("the newest entry", func(e ipc.Entry) bool { return e.Seq == last[len(last)-1].Seq })
 	export := filepath.Join(h.dir, "export")
 	h.must("audit", "export", "-o", export)
 	searched := 0
@@ -139,8 +170,33 @@ func usePlanted(t *testing.T, program string) *house {
 		if strings.Contains(h.d.errors()+strings.Join(h.d.lines(), "\n"), key) {
 			t.Errorf("%s stands in the log", where)
 		}
+		if strings.Contains(strings.Join(ev.p.lines(), "\n"), key) {
+			t.Errorf("%s stands in the event stream", where)
+		}
 	}
 	return h
+}
+
+// keyring starts a real secret service on a bus of its own, gives it the key and
+// returns the bus; "" where there is none to start.
+func keyring(t *testing.T, home, key string) (bus string) {
+	t.Helper()
+	for _, p := range []string{"dbus-daemon", "gnome-keyring-daemon", "secret-tool"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Logf("%s is not installed (Debian: dbus-daemon, gnome-keyring, libsecret-tools): no key in a keyring", p)
+			return ""
+		}
+	}
+	daemon := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address")
+	daemon.Env = cleanEnv(home)
+	bus = startProcess(t, daemon).line()
+	fill := exec.Command("sh", "-c", `printf 'a password' | gnome-keyring-daemon --unlock --components=secrets >/dev/null &&
+printf %s "$KEY" | secret-tool store --label=gettier service gettier username planted`)
+	fill.Env = append(cleanEnv(home), "XDG_RUNTIME_DIR="+home, "XDG_DATA_HOME="+filepath.Join(home, "data"), "DBUS_SESSION_BUS_ADDRESS="+bus, "KEY="+key)
+	if out, err := fill.CombinedOutput(); err != nil {
+		t.Fatalf("fill the keyring: %v\n%s", err, out)
+	}
+	return bus
 }
 
 // sealKey encrypts a key with age and returns the paths of identity and ciphertext.
