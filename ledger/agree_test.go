@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +97,29 @@ func TestEachFlip(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFlipsInABigExport changes bytes here and there in a log of several tiles of
+// the second level, with -thorough many in a log of more than one full one.
+func TestFlipsInABigExport(t *testing.T) {
+	n, flips := 2500, 10
+	if *thorough {
+		n, flips = 66_000, 200
+	}
+	tar := exported(t, grown(t, n))
+	want := places(t, tar)
+	draw := rand.New(rand.NewPCG(1, 2)) // the same bytes each time
+	for range flips {
+		at, bit := draw.IntN(len(tar)), byte(1)<<draw.IntN(8)
+		tar[at] ^= bit
+		a, b := agree(t, tar)
+		tar[at] ^= bit
+		p, bad := a.First()
+		q := b.First()
+		if !bad || q == nil || p.Seq != want[at].seq || q.Seq != want[at].seq {
+			t.Errorf("byte %d of %d, bit %02x, in %s is about entry %d:\n%+v\n%+v", at, len(tar), bit, want[at].file, want[at].seq, p, q)
+		}
 	}
 }
 
