@@ -67,7 +67,7 @@ func serveAll(tb testing.TB, upstream string) *httptest.Server {
 		Turns: engine, UID: os.Getuid(), HMACKey: []byte("k"), Transport: transport, Policy: "0", Log: log,
 		Peers: func(_, _ netip.AddrPort) (peer.Process, error) { return self, nil },
 		Settings: func() Settings {
-			return Settings{MaxBody: 64 << 20, MaxInflight: 256 << 20, Upstreams: map[string]Upstream{"up": up}, Default: map[wire.Format]string{wire.Chat: "up", wire.Messages: "up"}}
+			return Settings{MaxBody: 64 << 20, MaxInflight: 256 << 20, Upstreams: map[string]Upstream{"up": up}, Default: map[wire.Format]string{wire.Chat: "up", wire.Messages: "up", wire.Responses: "up"}}
 		},
 		Head: func() (uint64, string) { h := led.Head(); return h.Size, fmt.Sprintf("%x", h.Root) },
 	}

@@ -249,6 +249,10 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
 	call := &upstreamCall{s: s, up: up, path: t.Path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
+		if dialect.Stored(t.Path) {
+			s.passStored(w, r, call, body, set.MaxBody)
+			return
+		}
 		s.passThrough(w, r, call, body)
 		return
 	}

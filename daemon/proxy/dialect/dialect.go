@@ -119,20 +119,17 @@ func Errand(method, path string) wire.Adapter {
 	return nil
 }
 
-// Stored reports a path whose answer can hold what a model said earlier: a kept
-// response, its items, the items of a conversation. What is read there has
-// passed no gate.
+// Stored reports a path whose answer can hold what a model said earlier: kept
+// responses and chat completions, their items, the items of a conversation. What
+// is read there has passed no gate. It is asked of requests that are not Gated.
 func Stored(path string) bool {
 	t := tailOf(path)
 	for i := range min(t.n, maxSegments) {
-		if i == 0 {
-			continue // POST of the collection itself is gated
-		}
-		if t.is(i, "responses") || t.is(i, "conversations") {
+		if t.is(i, "responses") || t.is(i, "conversations") || t.is(i, "completions") && t.is(i+1, "chat") {
 			return true
 		}
 	}
-	return t.is(0, "conversations")
+	return false
 }
 
 // Format guesses whose API a path that is not gated belongs to.

@@ -32,14 +32,15 @@ func TestGatedPaths(t *testing.T) {
 	}
 }
 
-// TestStoredPaths: what can hold an earlier answer of a model is known, the
-// collection that is posted to and other APIs are not taken for it.
+// TestStoredPaths: what can hold an earlier answer of a model is known; other APIs are not
+// taken for it.
 func TestStoredPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v1/responses/resp_1": true, "/responses/resp_1": true, "/V1/RESPONSES/resp_1/": true, "/v1//responses/./resp_1": true, "/v1/responses/resp_1;v=2": true,
 		"/v1/responses/resp_1/input_items": true, "/v1/responses/resp_1/cancel": true, "/v1/responses/compact": true, "/v1/x/../responses/resp_1": true,
 		"/v1/conversations/conv_1": true, "/v1/conversations/conv_1/items": true, "/v1/conversations/conv_1/items/msg_1": true, "/v1/conversations": true,
-		"/v1/responses": false, "/v1/responses/resp_1/..": false, "/v1/models": false, "/v1/chat/completions": false, "/v1/messages/count_tokens": false, "/": false,
+		"/v1/chat/completions/chatcmpl_1": true, "/v1/chat/completions/chatcmpl_1/messages": true, "/v1/chat/completions": true, "/v1/responses": true, "/v1/responses/resp_1/..": true,
+		"/v1/models": false, "/v1/completions/c": false, "/v1/messages/count_tokens": false, "/v1/files/responses.jsonl": false, "/": false,
 	} {
 		if got := Stored(path); got != want {
 			t.Errorf("%s: %t, want %t", path, got, want)
