@@ -1,5 +1,7 @@
 package redact
 
+import "slices"
+
 // trigger is what a keyword's hit sets off: a token rule or a matcher.
 type trigger struct {
 	rule  int // index in tokenRules, or -1
@@ -21,6 +23,11 @@ type automaton struct {
 	shift uint // log2 of the row's length
 	next  []uint32
 	out   [][]hitword // by state number
+	// Where a keyword may begin: a bit for each first byte's class, set for the
+	// bytes that follow it. What three bytes in a row have no bit in common begins
+	// none. The states below shallow are the root and those of a single byte.
+	first, second, third [256]uint64
+	shallow              uint32
 }
 
 type hitword struct {
@@ -102,17 +109,65 @@ func build(words []keyword) *automaton {
 		}
 	}
 	a.out = out
+	a.begins(words, len(goTo[0]))
+	for _, s := range order {
+		if s == 0 || slices.Contains(goTo[0], s) {
+			a.shallow += 1 << a.shift
+		}
+	}
 	return a
+}
+
+// begins fills the tables of first bytes.
+func (a *automaton) begins(words []keyword, width int) {
+	both := func(t *[256]uint64, c byte, bits uint64) {
+		for b := range 256 {
+			if a.class[b] == a.class[c] && (a.class[b] != 0) {
+				t[b] |= bits
+			}
+		}
+	}
+	for _, w := range words {
+		bit := uint64(1) << (uint(a.class[w.text[0]]) % 64)
+		both(&a.first, w.text[0], bit)
+		for i, t := range []*[256]uint64{&a.second, &a.third} {
+			if len(w.text) > i+1 {
+				both(t, w.text[i+1], bit)
+				continue
+			}
+			for b := range t { // a short one: anything may follow
+				t[b] |= bit
+			}
+		}
+	}
 }
 
 // run calls on for each state that ends keywords, with the offset after them.
 func (a *automaton) run(text []byte, on func(end int, words []hitword)) {
-	next, state := a.next, uint32(0)
-	for i, b := range text {
-		v := next[state+uint32(a.class[b])]
-		state = v &^ accept
-		if v != state {
-			on(i+1, a.out[state>>a.shift])
+	next := a.next
+	for i := 0; i < len(text); {
+		// In the root nothing has begun: on to where a keyword may.
+		for i+2 < len(text) && a.first[text[i]]&a.second[text[i+1]]&a.third[text[i+2]] == 0 {
+			i++
+		}
+		// Until no more than a single byte of a keyword was read: from that one the
+		// search above begins again.
+		for state := uint32(0); ; {
+			v := next[state+uint32(a.class[text[i]])]
+			state = v &^ accept
+			i++
+			if v != state {
+				on(i, a.out[state>>a.shift])
+			}
+			if i == len(text) {
+				return
+			}
+			if state < a.shallow {
+				if state != 0 && a.first[text[i-1]]&a.second[text[i]] != 0 {
+					continue
+				}
+				break
+			}
 		}
 	}
 }

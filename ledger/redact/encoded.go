@@ -57,6 +57,9 @@ func (s *scan) encoded() {
 // readable decodes the first bytes of a run: binary data and plain words,
 // which decode to noise, go no further.
 func readable(run []byte) bool {
+	if !textual(run) {
+		return false
+	}
 	if !bytes.ContainsAny(run[:min(len(run), 64)], "0123456789") && n16(run) {
 		return false
 	}
@@ -64,7 +67,37 @@ func readable(run []byte) bool {
 	if !ok {
 		return false
 	}
-	return allBytes(plain, func(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c == '\r' })
+	return allBytes(plain, func(c byte) bool { return plainByte[c] })
+}
+
+// base64Value is what a character stands for, in either alphabet.
+var base64Value = func() (t [256]uint32) {
+	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for i := range len(digits) {
+		t[digits[i]] = uint32(i)
+	}
+	t['-'], t['_'] = t['+'], t['/']
+	return
+}()
+
+// plainByte: what a run that holds text decodes to.
+var plainByte = func() (t [256]bool) {
+	for c := range 256 {
+		t[c] = c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c == '\r'
+	}
+	return
+}()
+
+// textual is readable's first look: whatever the alphabet, the first bytes are
+// text. Nearly every run ends here.
+func textual(run []byte) bool {
+	for i := 0; i < 16; i += 4 {
+		v := base64Value[run[i]]<<18 | base64Value[run[i+1]]<<12 | base64Value[run[i+2]]<<6 | base64Value[run[i+3]]
+		if !plainByte[byte(v>>16)] || !plainByte[byte(v>>8)] || !plainByte[byte(v)] {
+			return false
+		}
+	}
+	return true
 }
 
 // n16: a run in lower case only is a word or a name.

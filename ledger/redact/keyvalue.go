@@ -148,23 +148,25 @@ func (s *scan) keyValue(start, end int) {
 
 // keyStrength judges a key by its segments.
 func keyStrength(key []byte) strength {
-	segs := segments(key)
+	var letters [64]byte // on the stack, as short strings are: keys are everywhere
+	low := string(appendLower(letters[:0], key))
+	var parts [16]Span
+	segs := segments(parts[:0], key)
 	if len(segs) == 0 {
 		return none
 	}
-	last := segs[len(segs)-1]
+	last := low[segs[len(segs)-1].Start:segs[len(segs)-1].End]
 	if harmless[last] {
 		return none
 	}
-	low := strings.ToLower(string(key))
 	best, bestEnd := none, 0
 	for _, w := range keyStems {
 		word := w.word
 		if i := strings.LastIndex(low, word); i >= 0 && (w.by > best || w.by == best && i+len(word) > bestEnd) {
-			if word == "pwd" && !segmentIs(segs, "pwd") && !strings.HasSuffix(low, "pwd") {
+			if word == "pwd" && !segmentIs(low, segs, "pwd") && !strings.HasSuffix(low, "pwd") {
 				continue
 			}
-			if word == "pass" && !segmentIs(segs, "pass") {
+			if word == "pass" && !segmentIs(low, segs, "pass") {
 				continue // compass, minipass
 			}
 			if (word == "_pass" || word == "-pass") && i+len(word) < len(low) && isAlpha(low[i+len(word)]) {
@@ -199,36 +201,13 @@ func keyStrength(key []byte) strength {
 	return best
 }
 
-func segmentIs(segs []string, w string) bool {
+func segmentIs(low string, segs []Span, w string) bool {
 	for _, s := range segs {
-		if s == w {
+		if low[s.Start:s.End] == w {
 			return true
 		}
 	}
 	return false
-}
-
-// segments splits a name at _, -, . and where lower case meets upper case.
-func segments(key []byte) []string {
-	var out []string
-	at := 0
-	flush := func(to int) {
-		if to > at {
-			out = append(out, strings.ToLower(string(key[at:to])))
-		}
-	}
-	for i, c := range key {
-		switch {
-		case c == '_' || c == '-' || c == '.':
-			flush(i)
-			at = i + 1
-		case i > 0 && isUpper(c) && isLower(key[i-1]):
-			flush(i)
-			at = i
-		}
-	}
-	flush(len(key))
-	return out
 }
 
 type op int

@@ -394,3 +394,36 @@ func wordsWithNumber(v []byte) bool {
 	}
 	return seps > 0 && change <= 1 && len(v)/(seps+1) <= 9
 }
+
+// appendLower appends key in lower case; what is not ASCII stays.
+func appendLower(to, key []byte) []byte {
+	for _, c := range key {
+		if isUpper(c) {
+			c += 'a' - 'A'
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+// segments appends the parts of a name: it is split at _, -, . and where lower case
+// meets upper case.
+func segments(out []Span, key []byte) []Span {
+	at := 0
+	for i, c := range key {
+		switch {
+		case c == '_' || c == '-' || c == '.':
+			if i > at {
+				out = append(out, Span{at, i})
+			}
+			at = i + 1
+		case i > 0 && isUpper(c) && isLower(key[i-1]):
+			out = append(out, Span{at, i})
+			at = i
+		}
+	}
+	if len(key) > at {
+		out = append(out, Span{at, len(key)})
+	}
+	return out
+}

@@ -2,7 +2,9 @@ package redact
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -131,7 +133,7 @@ type memory struct{ secrets [][]byte }
 
 // repeated adds the other places of secrets that were found by their context:
 // the same password is no less secret where nothing names it. One pass serves
-// all secrets: a bit per pair of first bytes says where to look closer.
+// all secrets.
 func (s *scan) repeated(spans []found, m *memory) []found {
 	n := len(spans)
 	for _, f := range spans {
@@ -143,36 +145,69 @@ func (s *scan) repeated(spans []found, m *memory) []found {
 	if len(m.secrets) == 0 {
 		return spans
 	}
-	var pairs [1 << 16 / 64]uint64
-	for _, secret := range m.secrets {
-		p := pair(secret)
-		pairs[p/64] |= 1 << (p % 64)
-	}
+	var table skips
+	table.fill(m.secrets)
 	next := 0 // first span that ends behind at
-	for at := 0; at+repeatMin <= len(s.text); at++ {
-		p := pair(s.text[at:])
-		if pairs[p/64]>>(p%64)&1 == 0 {
+	for at := 0; at+repeatMin <= len(s.text); {
+		b := block(s.text[at+repeatMin-blockLen:])
+		if n := int(table.far[b]); n > 0 {
+			at += n
 			continue
 		}
-		for _, secret := range m.secrets {
-			if !bytes.HasPrefix(s.text[at:], secret) {
-				continue
+		end := 0
+		for i := table.first[b]; i > 0; i = table.after[i-1] {
+			if secret := m.secrets[i-1]; bytes.HasPrefix(s.text[at:], secret) {
+				end = at + len(secret)
+				break
 			}
-			end := at + len(secret)
-			for next < n && spans[next].end <= at {
-				next++
-			}
-			if next == n || spans[next].start >= end {
-				spans = append(spans, found{at, end, "repeated"})
-			}
-			at = end - 1
-			break
 		}
+		if end == 0 {
+			at++
+			continue
+		}
+		for next < n && spans[next].end <= at {
+			next++
+		}
+		if next == n || spans[next].start >= end {
+			spans = append(spans, found{at, end, "repeated"})
+		}
+		at = end
 	}
 	return spans
 }
 
-func pair(b []byte) uint { return uint(b[0])<<8 | uint(b[1]) }
+// blockLen is how many bytes decide how far a search may go on.
+const blockLen = 4
+
+// skips is Wu and Manber's (1994) table: for a block of text that ends where the
+// first repeatMin bytes of a secret might, how far the next such place is at
+// least. Blocks share entries, which makes some of them smaller than need be.
+// Where it is 0, first begins the list of the secrets that it may be, by their
+// numbers from 1; after goes on.
+type skips struct {
+	far, first [1 << 12]uint8
+	after      [repeatMost]uint8
+}
+
+func (t *skips) fill(secrets [][]byte) {
+	for i := range t.far {
+		t.far[i] = repeatMin - blockLen + 1
+	}
+	for n, secret := range slices.Backward(secrets) {
+		for i := range repeatMin - blockLen + 1 {
+			b := block(secret[i:])
+			t.far[b] = min(t.far[b], uint8(repeatMin-blockLen-i))
+		}
+		b := block(secret[repeatMin-blockLen:])
+		t.after[n] = t.first[b]
+		t.first[b] = uint8(n + 1)
+	}
+}
+
+// block is the table's entry of the first bytes of b.
+func block(b []byte) uint32 {
+	return binary.LittleEndian.Uint32(b) * 2654435761 >> 20
+}
 
 func containsBytes(set [][]byte, b []byte) bool {
 	for _, s := range set {
