@@ -58,6 +58,8 @@ type View struct {
 	Inactive map[string]string
 	// Version is the hash over all that is in force here.
 	Version string
+
+	asleep []*spec.Premise // known and not in force; Inactive says why
 }
 
 // Lookup finds the sensor in force with this short id.

@@ -113,6 +113,9 @@ func (r *Registry) View(root string) *View {
 					premises = append(premises, w)
 				} else {
 					v.Inactive[w.id] = reason
+					if w.premise != nil {
+						v.asleep = append(v.asleep, w.premise)
+					}
 				}
 			case kindMatching:
 				if w.matchingIn == nil {
@@ -155,6 +158,7 @@ func (v *View) premises(rows []*row, sum interface{ Write([]byte) (int, error) }
 		}
 		seen[p.ID] = true
 		s, ok := v.Lookup(strings.TrimPrefix(p.Sensor, "pack/"))
+		before := len(v.Premises)
 		switch {
 		case !ok:
 			reason := "its sensor " + p.Sensor + " is not registered"
@@ -169,6 +173,9 @@ func (v *View) premises(rows []*row, sum interface{ Write([]byte) (int, error) }
 		default:
 			v.Premises = append(v.Premises, p)
 			fmt.Fprintln(sum, "premise", w.level, p.ID, p.Hash)
+		}
+		if len(v.Premises) == before {
+			v.asleep = append(v.asleep, p)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -66,12 +67,9 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 	notes := make([]string, len(lemmas))
 	var want []wanted
 	index := map[string]int{}
-	ask := func(s *spec.Sensor, claim, why string) string {
-		req := sensors.Request{Sensor: s, Claim: claim, Root: t.scope.Root, Cwd: t.scope.Cwd, Env: t.scope.Env, Why: why}
-		key := s.Qualified()
-		if len(s.Params) > 0 {
-			key += "\x00" + claim
-		}
+	ask := func(s *spec.Sensor, claim, why string, params map[string]string) string {
+		req := sensors.Request{Sensor: s, Params: params, Claim: claim, Root: t.scope.Root, Cwd: t.scope.Cwd, Env: t.scope.Env, Why: why}
+		key := sensors.Key(req, strconv.Itoa(t.pid))
 		if _, ok := index[key]; !ok {
 			index[key] = len(want)
 			want = append(want, wanted{req, key})
@@ -79,6 +77,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 		return key
 	}
 	keys := make([][]string, len(lemmas))
+	symbols := make([]map[string]string, len(lemmas)) // symbol → key of its look-up
 	for i, l := range lemmas {
 		if !l.LoadBearing {
 			continue
@@ -86,7 +85,15 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 		matches[i], notes[i] = verdict.Match(l, avail)
 		for _, m := range matches[i] {
 			if s, ok := view.Lookup(m.ID); ok {
-				keys[i] = append(keys[i], ask(s, l.Claim, m.Why))
+				keys[i] = append(keys[i], ask(s, l.Claim, m.Why, nil))
+			}
+		}
+		if s := symbolSensor(view); s != nil {
+			for _, sym := range dotted(l) {
+				if symbols[i] == nil {
+					symbols[i] = map[string]string{}
+				}
+				symbols[i][sym] = ask(s, "", "symbol", map[string]string{"symbol": sym})
 			}
 		}
 		add(lemma.LemmaMatched{Contract: lemma.Contract, Lemma: i, Claim: l.Claim, Sensors: noNilMatches(matches[i]), Note: notes[i]})
@@ -94,7 +101,7 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 	texts := []string{plan, q.Route.PersonText, oc.action}
 	for _, m := range verdict.Sweep(texts, avail) {
 		if s, ok := view.Lookup(m.ID); ok {
-			ask(s, "", m.Why)
+			ask(s, "", m.Why, nil)
 		}
 	}
 
@@ -111,7 +118,11 @@ func (e *Engine) verify(ctx context.Context, q *Request, t *live, decl *lemma.De
 		if !l.LoadBearing {
 			continue
 		}
-		f, more := e.judge(t, oc, convo, i, l, notes[i], keys[i], index, v.readings)
+		known := foundSymbols{}
+		for sym, key := range symbols[i] {
+			known[sym] = v.readings[index[key]]
+		}
+		f, more := e.judge(t, oc, convo, i, l, notes[i], keys[i], known, index, v.readings)
 		add(more...)
 		v.found = append(v.found, f)
 	}
@@ -172,7 +183,7 @@ func (e *Engine) measure(ctx context.Context, t *live, want []wanted) []reading 
 }
 
 // judge settles one lemma: matched sensors may hold it, swept ones may only catch it.
-func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, index map[string]int, readings []reading) (finding, []lemma.Body) {
+func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l lemma.Lemma, note string, keys []string, known foundSymbols, index map[string]int, readings []reading) (finding, []lemma.Body) {
 	// What is told of a claim stands in a block, a question or a note: a secret in
 	// it must not.
 	f := finding{claim: e.Redact(l.Claim), lemma: i, origin: "declared", bearing: true}
@@ -205,6 +216,9 @@ func (e *Engine) judge(t *live, oc occasion, convo gate.Conversation, i int, l l
 				f.tried = append(f.tried, fmt.Sprintf("%s %s", r.Sensor.ID, cmp.Or(res.Reason, string(res.Verdict))))
 			}
 		}
+		results = append(results, res)
+	}
+	if res, ok := judgeSymbols(l, known); ok {
 		results = append(results, res)
 	}
 	res := verdict.Combine(results...)
