@@ -10,6 +10,13 @@ import (
 // stood in single quotes: let, declare, read, printf -v, test -v, [[ … -eq.
 func (w *walker) evaluated(s string) {
 	i := strings.IndexByte(s, '[')
+	for i >= 0 && (i == 0 || !isWordByte(s[i-1])) { // [[ is no subscript
+		j := strings.IndexByte(s[i+1:], '[')
+		if j < 0 {
+			return
+		}
+		i += j + 1
+	}
 	if i < 0 || !strings.Contains(s[i:], "$(") && strings.IndexByte(s[i:], '`') < 0 {
 		return
 	}

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // launcher is a subcommand of a program that runs what its arguments hold.
 type launcher struct {
@@ -9,6 +12,7 @@ type launcher struct {
 	valued string // options that take their value in the next word
 	flag   string // options whose value is a command line; the rest is none then
 	text   bool   // the rest is one command line, as after ssh
+	dashed bool   // the command stands after --
 	remote bool   // it runs on another system
 }
 
@@ -67,7 +71,7 @@ var launchers = map[string][]launcher{
 	"infisical": {{sub: "run", flag: "--command -c"}, {sub: "run", valued: "--env --path --projectId"}}, "envconsul": {{valued: "-prefix -secret -config -consul-addr -vault-addr -upcase"}}, "berglas": {{sub: "exec"}},
 	"sops": {{sub: "exec-env", words: 1, text: true}, {sub: "exec-file", words: 1, text: true}}, "teller": {{sub: "run"}}, "doppler": {{sub: "run", flag: "--command"}, {sub: "run", valued: "-p --project -c --config"}}, "op": {{sub: "run", valued: "--env-file --account"}},
 	"direnv": {{sub: "exec", words: 1}}, "dotenv": {{sub: "run"}, {valued: "-f -e -c"}}, "envchain": {{words: 1}}, "envdir": {{words: 1}}, "with-contenv": {{}},
-	"nix-shell": {{flag: "--run --command"}}, "nix": {{sub: "develop", valued: "-f --file"}, {sub: "shell", valued: "-f --file"}}, "guix": {{sub: "shell"}, {sub: "environment"}},
+	"nix-shell": {{flag: "--run --command"}}, "nix": {{sub: "develop", valued: "-f --file"}, {sub: "shell", valued: "-f --file"}}, "guix": {{sub: "shell", dashed: true}, {sub: "environment", dashed: true}},
 	"ssh-agent": {{valued: "-a -t -P -E"}}, "dbus-launch": {{}}, "startx": {{}},
 
 	// runtimes and version managers
@@ -79,7 +83,7 @@ var launchers = map[string][]launcher{
 	"watchexec": {{valued: "-w --watch -e --exts -f --filter -i --ignore -d --debounce -s --signal"}}, "entr": {{flag: "-s"}, {valued: ""}}, "reflex": {{valued: "-r --regex -g --glob -R -G -d"}}, "nodemon": {{flag: "-x --exec"}}, "cargo": {{sub: "watch", flag: "-s --shell"}, {sub: "flamegraph"}},
 	"chronic": {{}}, "ifne": {{}}, "timelimit": {{valued: "-t -T -s -S"}}, "cpulimit": {{valued: "-l --limit -p -e -c"}}, "schedtool": {{valued: "-n -a -p"}}, "eatmydata": {{}}, "rlwrap": {{valued: "-H -f -p -s"}}, "prlimit": {{valued: "-p --pid -o --output"}}, "numactl": {{valued: "-N -m -C -i -p"}},
 	"cgexec": {{valued: "-g"}}, "chpst": {{valued: "-u -U -e -n -l -L -m -d -o -p -f -c -t -/ -b"}}, "softlimit": {{valued: "-m -d -s -l -a -o -p -f -c -r -t"}}, "setuidgid": {{words: 1}}, "s6-setuidgid": {{words: 1}}, "su-exec": {{words: 1}}, "gosu": {{words: 1}}, "setlock": {{words: 1}}, "envuidgid": {{words: 1}},
-	"perf": {{sub: "stat", valued: "-e -o -r -x -I"}, {sub: "record", valued: "-e -o -F -c -g"}, {sub: "trace", valued: "-e -o"}}, "valgrind": {{valued: ""}}, "rr": {{sub: "record"}}, "heaptrack": {{valued: "-o"}}, "uftrace": {{sub: "record"}}, "catchsegv": {{}}, "memusage": {{valued: "-p -d"}},
+	"perf": {{sub: "stat", valued: "-e -o -r -x -I"}, {sub: "record", valued: "-e -o -F -c"}, {sub: "trace", valued: "-e -o"}}, "valgrind": {{valued: ""}}, "rr": {{sub: "record"}}, "heaptrack": {{valued: "-o"}}, "uftrace": {{sub: "record"}}, "catchsegv": {{}}, "memusage": {{valued: "-p -d"}},
 	"faketime": {{words: 1, valued: "-f"}}, "torify": {{}}, "torsocks": {{valued: "-u -p -a -P"}}, "proxychains": {{valued: "-f"}}, "proxychains4": {{valued: "-f"}}, "tsocks": {{}}, "sshpass": {{valued: "-p -f -d -P"}}, "firejail": {{valued: ""}}, "runcon": {{words: 1, valued: "-t -u -r -l"}}, "aa-exec": {{valued: "-p --profile -n --namespace"}},
 	"setarch": {{words: 1}}, "linux32": {{}}, "linux64": {{}}, "i386": {{}}, "x86_64": {{}}, "arch": {{valued: "-e -d"}}, "systemd-inhibit": {{valued: "--what --who --why --mode"}}, "systemd-cat": {{valued: "-t -p --identifier --priority"}}, "sem": {{valued: "-j --id"}}, "please": {{valued: "-u -t"}}, "sudo-rs": {{valued: "-u -g"}}, "gksudo": {{valued: "-u"}}, "kdesu": {{valued: "-u"}}, "kdesudo": {{valued: "-u"}},
 	"dtach": {{words: 1, valued: "-e -r"}}, "abduco": {{words: 1, valued: "-e"}}, "zellij": {{sub: "run", valued: "-n --name -d --direction --cwd"}}, "wezterm": {{sub: "start", valued: "--cwd --class"}, {sub: "cli spawn", valued: "--cwd --pane-id"}}, "kitty": {{valued: "-o -d --directory -T --title"}}, "alacritty": {{valued: "--working-directory -t --title"}}, "gnome-terminal": {{valued: "--working-directory --title"}}, "xterm": {{valued: "-T -title -geometry"}}, "konsole": {{valued: "--workdir"}},
@@ -87,7 +91,8 @@ var launchers = map[string][]launcher{
 	"retry": {{valued: "-t --times -d --delay -n"}}, "tox": {{sub: "exec", valued: "-e"}}, "hatch": {{sub: "run"}, {sub: "env run"}}, "cross-env-shell": {{text: true}}, "dotenvx": {{sub: "run", valued: "-f --env-file -e --env"}}, "env-cmd": {{valued: "-f --file -e --environments"}},
 }
 
-// launch finds the command that a launcher runs: as words, or as a text.
+// launch finds the command that a launcher runs: as words, or as a text, with the
+// words that the text was joined from where it was.
 func launch(name string, args []word) (rest []word, text word, l launcher, ok bool) {
 	for _, l := range launchers[name] {
 		after, found := afterSub(l, args[1:])
@@ -101,16 +106,25 @@ func launch(name string, args []word) (rest []word, text word, l launcher, ok bo
 			continue
 		}
 		words := l.words
+		if l.dashed {
+			i := slices.IndexFunc(after, func(a word) bool { return a.s == "--" })
+			if i < 0 {
+				continue
+			}
+			after, words = after[i:], 0
+		}
+		if name == "runcon" && len(after) > 0 && strings.HasPrefix(after[0].s, "-") {
+			words = 0 // the context is given by options
+		}
 		for len(after) > 0 {
 			a := after[0].s
 			switch {
 			case a == "--" && words == 0:
 				after = after[1:]
-				words = -1
 			case a == "--":
 				after, words = after[1:], 0
 				continue
-			case words >= 0 && (len(a) > 1 && a[0] == '-' || name == "psexec" && len(a) > 1 && (a[0] == '\\' || a[0] == '/') || name == "winrs" && strings.HasPrefix(a, "/")):
+			case len(a) > 1 && a[0] == '-' || name == "psexec" && len(a) > 1 && (a[0] == '\\' || a[0] == '/') || name == "winrs" && strings.HasPrefix(a, "/"):
 				n := 1
 				if takesValue(l.valued, a) {
 					n = 2
@@ -120,7 +134,7 @@ func launch(name string, args []word) (rest []word, text word, l launcher, ok bo
 				}
 				after = after[min(n, len(after)):]
 				continue
-			case words >= 0 && strings.IndexByte(a, '=') > 0 && isName(a[:strings.IndexByte(a, '=')]):
+			case !l.text && strings.IndexByte(a, '=') > 0 && strings.IndexByte(a, ' ') < 0 && isName(a[:strings.IndexByte(a, '=')]):
 				after = after[1:]
 				continue
 			case words > 0:
@@ -138,7 +152,7 @@ func launch(name string, args []word) (rest []word, text word, l launcher, ok bo
 			for _, a := range after {
 				t.dyn = t.dyn || a.dyn
 			}
-			return nil, t, l, true
+			return after, t, l, true
 		}
 		return after, word{}, l, true
 	}
@@ -178,6 +192,9 @@ func afterSub(l launcher, args []word) ([]word, bool) {
 // flagValue is the value of one of the options, in the next word or after =.
 func flagValue(flags string, args []word) (word, bool) {
 	for i, a := range args {
+		if a.s == "--" {
+			break
+		}
 		for f := range strings.FieldsSeq(flags) {
 			if a.s == f && i+1 < len(args) {
 				return args[i+1], true

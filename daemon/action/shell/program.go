@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ruling is what a classifier says of one program call.
 type ruling struct {
@@ -162,12 +165,31 @@ func (w *walker) program(name string, c call) stream {
 	}
 	w.add(c, r)
 	switch name {
+	case "set":
+		w.setArgs(c.args[1:])
+	case "shift":
+		w.args = nil
 	case "cd", "pushd":
 		w.chdir(c)
 	case "popd":
 		w.lost = true
 	}
 	return output(c.args, c.in)
+}
+
+// setArgs is set -- a b: from here on these are $1 and $2. In a branch that is
+// taken for true, since what they hold is then read as well.
+func (w *walker) setArgs(args []word) {
+	i := slices.IndexFunc(args, func(a word) bool { return a.s == "--" })
+	if i < 0 {
+		return
+	}
+	w.args = append([]word{}, args[i+1:]...)
+	for n, a := range w.args {
+		if n < 9 {
+			w.set(string(rune('1'+n)), a)
+		}
+	}
 }
 
 // runsProgram reports an option of otherwise harmless commands that names a

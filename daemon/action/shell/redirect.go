@@ -23,7 +23,7 @@ func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
 	for _, r := range rs {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			v := w.word(r.Hdoc)
+			v := w.heredoc(r)
 			if in = (stream{known, v.s}); v.dyn {
 				in = stream{unknown, v.s}
 			}
@@ -56,6 +56,34 @@ func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
 		}
 	}
 	return in, targets
+}
+
+// heredoc is the body of a here-document: as it stands where the delimiter is
+// quoted, else as between double quotes.
+func (w *walker) heredoc(r *syntax.Redirect) word {
+	if r.Hdoc == nil {
+		return word{}
+	}
+	literal := false
+	for _, p := range r.Word.Parts {
+		l, ok := p.(*syntax.Lit)
+		literal = literal || !ok || strings.IndexByte(l.Value, '\\') >= 0
+	}
+	var b strings.Builder
+	var v word
+	if literal {
+		for _, p := range r.Hdoc.Parts {
+			if l, ok := p.(*syntax.Lit); ok {
+				b.WriteString(l.Value)
+			}
+		}
+	} else {
+		w.parts(&b, &v, r.Hdoc.Parts, true)
+	}
+	if v.s = b.String(); len(v.s) > maxText {
+		v.s, v.dyn = v.s[:maxText], true
+	}
+	return v
 }
 
 // writes notes a redirection into a file.

@@ -179,6 +179,9 @@ func (w *walker) ssh(c call) stream {
 		}
 		return stream{kind: unknown}
 	}
+	if args[0].s == "--" {
+		args = args[1:]
+	}
 	w.wraps = append(w.wraps, "ssh")
 	for _, a := range args {
 		if a.dyn {
@@ -186,7 +189,7 @@ func (w *walker) ssh(c call) stream {
 			break
 		}
 	}
-	w.nested(joinWords(args), c.in)
+	w.joined(joinWords(args), args, c.in)
 	return stream{kind: unknown}
 }
 
@@ -211,7 +214,7 @@ func (w *walker) terminal(name string, c call) stream {
 			case name == "tmux" && (strings.HasPrefix(sub, "new") || strings.HasPrefix(sub, "split") || sub == "respawn-pane" || sub == "run-shell" || sub == "run"):
 				w.note(Mutate, "terminal.new", "starts a command in another terminal")
 				w.wraps = append(w.wraps, "tmux")
-				if len(rest) > 0 && strings.ContainsAny(rest[len(rest)-1].s, " /") {
+				if len(rest) > 0 && strings.ContainsAny(rest[len(rest)-1].s, " /{$`;|&\"'\\") {
 					w.nested(rest[len(rest)-1].s, stream{})
 					return stream{kind: unknown}
 				}

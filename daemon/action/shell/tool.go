@@ -189,7 +189,7 @@ func knownTool(kind, name string, f fields) Action {
 		from, to := f.str("source", "old_path", "from", "path", "oldPath", "src"), f.str("destination", "new_path", "to", "newPath", "dest", "target")
 		return Action{Kind: "filesystem", Effect: Mutate, Rule: "tool.move", Why: "moves a file", Summary: name + " " + from + " " + to, Paths: nonEmpty(from, to), Edits: []Edit{{Path: from, Whole: true, Removed: true}, {Path: to, Whole: true}}}
 	case "web":
-		return Action{Kind: "http", Effect: ReadOnly, External: true, Rule: "tool.web", Why: "reads the web", Summary: name + " " + f.str("url", "query", "prompt")}
+		return webTool(name, f)
 	case "browser":
 		return Action{Kind: "browser", Effect: Mutate, External: true, Rule: "tool.browser", Why: "acts in a browser", Summary: name + " " + f.str("action", "url")}
 	case "agent":
@@ -440,72 +440,6 @@ func deleteTool(name string, f fields) Action {
 	}
 	a.Paths, a.Summary = ps, name+" "+strings.Join(ps, " ")
 	return a
-}
-
-func patchTool(name, text string) Action {
-	a := Action{Kind: "filesystem", Effect: Mutate, Rule: "tool.patch", Why: "changes files"}
-	a.Edits = patchEdits(text)
-	if len(a.Edits) == 0 {
-		a.Effect, a.Rule, a.Why = Opaque, "patch.unreadable", "a patch that names no file"
-	}
-	for _, e := range a.Edits {
-		a.Paths = append(a.Paths, e.Path)
-		if e.Removed && (preciousName(e.Path) || systemFile(e.Path)) {
-			a.Effect, a.Rule, a.Why = Destroy, "rm.precious", "removes "+e.Path
-		}
-		if vitalFile(e.Path) {
-			a.Effect, a.Rule, a.Why = Destroy, "write.vital", "overwrites "+e.Path
-		}
-	}
-	a.Summary = name + " " + strings.Join(a.Paths, " ")
-	return a
-}
-
-// patchEdits reads the begin-patch form and unified diffs.
-func patchEdits(text string) []Edit {
-	var out []Edit
-	for line := range strings.SplitSeq(text, "\n") {
-		if len(out) > maxPaths {
-			break
-		}
-		switch {
-		case strings.HasPrefix(line, "*** Update File: "):
-			out = append(out, Edit{Path: strings.TrimSpace(line[17:])})
-		case strings.HasPrefix(line, "*** Add File: "):
-			out = append(out, Edit{Path: strings.TrimSpace(line[14:]), Whole: true})
-		case strings.HasPrefix(line, "*** Delete File: "):
-			out = append(out, Edit{Path: strings.TrimSpace(line[17:]), Whole: true, Removed: true})
-		case strings.HasPrefix(line, "*** Move to: "):
-			out = append(out, Edit{Path: strings.TrimSpace(line[13:])})
-		case strings.HasPrefix(line, "--- ") && len(line) > 4:
-			continue
-		case strings.HasPrefix(line, "+++ "):
-			p := strings.TrimSpace(strings.SplitN(line[4:], "\t", 2)[0])
-			out = append(out, Edit{Path: strings.TrimPrefix(p, "b/"), Removed: p == "/dev/null"})
-		case len(out) > 0 && line != "" && (line[0] == '+' || line[0] == '-'):
-			e := &out[len(out)-1]
-			e.Lines++
-			if line[0] == '+' {
-				e.New += line[1:] + "\n"
-			} else {
-				e.Old += line[1:] + "\n"
-			}
-		}
-	}
-	return out
-}
-
-func patchCommand(_ *walker, c call) ruling {
-	text := c.in.text
-	if len(c.args) > 1 {
-		text = c.args[1].s
-	}
-	a := patchTool("apply_patch", text)
-	r := ruling{effect: a.Effect, rule: a.Rule, why: a.Why}
-	for _, p := range a.Paths {
-		r.paths = append(r.paths, word{s: p})
-	}
-	return r
 }
 
 // mcpTool is a tool of some server: what it does is anyone's guess, what it

@@ -15,6 +15,7 @@ type walker struct {
 	steps  int
 	depth  int
 	vars   map[string]word
+	args   []word // $1, $2 …, nil when they are not known
 	funcs  map[string]*syntax.Stmt
 	active map[string]int // functions being walked
 	cwd    string
@@ -275,6 +276,12 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 		return w.stmt(c.Stmt, in, piped)
 	case *syntax.CoprocClause:
 		// coproc bash <<< x: what looks like a name is the program.
+		if _, pipe := c.Stmt.Cmd.(*syntax.BinaryCmd); c.Name != nil && pipe {
+			if from, to := int(c.Name.Pos().Offset()), int(c.End().Offset()); from < to && to <= len(w.src) {
+				w.nested(w.src[from:to], in)
+			}
+			return stream{kind: unknown}
+		}
 		if inner, ok := c.Stmt.Cmd.(*syntax.CallExpr); c.Name != nil && (ok || c.Stmt.Cmd == nil) {
 			words := []*syntax.Word{c.Name}
 			if inner != nil {
@@ -506,13 +513,17 @@ func reverseLines(s string) string {
 // printf formats %s, %b, %d, %c and the escapes, reusing the format as long as
 // there are arguments.
 func printf(format string, args []word) string {
-	format = ansiC(format)
 	var b strings.Builder
 	for {
 		used := false
 		for i := 0; i < len(format); i++ {
 			if format[i] != '%' || i+1 >= len(format) {
-				b.WriteByte(format[i])
+				j := strings.IndexByte(format[i+1:], '%')
+				if j < 0 {
+					j = len(format) - i - 1
+				}
+				b.WriteString(ansiC(format[i : i+1+j])) // an escaped % is no directive
+				i += j
 				continue
 			}
 			i++

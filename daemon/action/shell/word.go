@@ -33,9 +33,29 @@ func (w *walker) words(ws []*syntax.Word) []word {
 				continue
 			}
 		}
+		if w.args != nil && allArgs(x) {
+			out = append(out, w.args...)
+			continue
+		}
 		out = append(out, w.split(x)...)
 	}
 	return out
+}
+
+// allArgs reports a word that is "$@", or $@ or $* without quotes.
+func allArgs(x *syntax.Word) bool {
+	if len(x.Parts) != 1 {
+		return false
+	}
+	p, quoted := x.Parts[0], false
+	if q, ok := p.(*syntax.DblQuoted); ok {
+		if len(q.Parts) != 1 {
+			return false
+		}
+		p, quoted = q.Parts[0], true
+	}
+	e, ok := p.(*syntax.ParamExp)
+	return ok && e.Param != nil && (e.Param.Value == "@" || e.Param.Value == "*" && !quoted) && e.Exp == nil && !e.Length && !e.Excl && e.Index == nil && e.Slice == nil && e.Repl == nil
 }
 
 // fieldMark stands for white space that came out of an unquoted expansion,

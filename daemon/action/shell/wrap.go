@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -130,7 +131,11 @@ func (w *walker) unwrap(c call) stream {
 		}
 		if a, ok := w.vars["alias "+head.s]; ok && w.active["alias "+head.s] == 0 {
 			w.enter("alias " + head.s)
-			w.nested(a.s+" "+quoteAll(c.args[1:]), c.in)
+			text := a.s
+			if len(c.args) > 1 {
+				text += " " + quoteAll(c.args[1:])
+			}
+			w.nested(text, c.in)
 			w.active["alias "+head.s]--
 			return stream{kind: unknown}
 		}
@@ -148,7 +153,7 @@ func (w *walker) unwrap(c call) stream {
 			return w.find(c)
 		case name == "ssh":
 			return w.ssh(c)
-		case name == "su" || name == "script" || name == "runuser" && hasFlag(c.args, "-c", "--command"):
+		case name == "su" || name == "script" || name == "runuser" && hasFlag(ownOptions(c.args, "-u --user -g --group -G -s --shell -w"), "-c", "--command"):
 			return w.dashC(name, c)
 		case name == "trap":
 			return w.trap(c)
@@ -166,11 +171,11 @@ func (w *walker) unwrap(c call) stream {
 		}
 		if rest, text, l, ok := launch(name, c.args); ok {
 			w.launched(name, l)
-			if rest == nil {
+			if rest == nil || l.text {
 				if text.dyn {
 					w.note(Opaque, "dynamic.script", name+" runs a text that is known only when it runs")
 				}
-				w.nested(text.s, c.in)
+				w.joined(text.s, rest, c.in)
 				return stream{kind: unknown}
 			}
 			c.args = rest
@@ -207,6 +212,22 @@ func (w *walker) unwrap(c call) stream {
 	}
 	w.record(c, Opaque, "depth", "wrapped too deep")
 	return stream{kind: unknown}
+}
+
+// joined reads a text that another program made from words, as it will be read
+// there. Quotes around a word are gone by then, which people forget: a word that
+// holds a command line is read as it was meant, too.
+func (w *walker) joined(text string, words []word, in stream) {
+	w.nested(text, in)
+	for _, v := range words[min(1, len(words)):] {
+		if strings.ContainsAny(v.s, " \t\n;|&{$`'\"\\") {
+			outer := w.steps
+			w.steps /= 2
+			w.exec(call{args: words, in: in})
+			w.steps += outer - outer/2
+			return
+		}
+	}
 }
 
 // launched notes what runs a command elsewhere or by another program.
@@ -294,12 +315,18 @@ func (w *walker) strip(name string, wr wrapper, c *call) (inner []word, done boo
 				return append(args[:len(args):len(args)], word{s: "…", dyn: true}), false
 			case "parallel":
 				w.wraps = append(w.wraps, name)
-				w.nested(joinWords(args)+" …", c.in)
+				if i := slices.IndexFunc(args, func(a word) bool { return strings.HasPrefix(a.s, ":::") }); i >= 0 && !strings.HasPrefix(args[i].s, "::::") {
+					for _, a := range args[i+1 : min(i+9, len(args))] { // what it appends is known
+						w.joined(joinWords(args[:i])+" "+a.s, args[:i], c.in)
+					}
+					return nil, true
+				}
+				w.joined(joinWords(args)+" …", args, c.in)
 				w.note(Opaque, "parallel", "runs a command per line of input")
 				return nil, true
 			case "watch":
 				w.wraps = append(w.wraps, name)
-				w.nested(joinWords(args), stream{})
+				w.joined(joinWords(args), args, stream{})
 				return nil, true
 			}
 			return args, false
@@ -382,9 +409,12 @@ func (w *walker) callFunc(name string, body *syntax.Stmt, c call) stream {
 	}
 	w.set("@", all)
 	w.set("*", all)
+	outer := w.args
+	w.args = append([]word{}, c.args[1:]...)
 	w.enter(name)
 	out := w.stmt(body, c.in, c.piped)
 	w.active[name]--
+	w.args = outer
 	for k, v := range saved {
 		if v.s == "" {
 			delete(w.vars, k)
@@ -422,6 +452,18 @@ func short(args []word, letter byte) bool {
 		}
 	}
 	return false
+}
+
+// ownOptions are a program's name and its options up to its first plain word.
+func ownOptions(args []word, valued string) []word {
+	i := 1
+	for i < len(args) && len(args[i].s) > 1 && args[i].s[0] == '-' && args[i].s != "--" {
+		if takesValue(valued, args[i].s) {
+			i++
+		}
+		i++
+	}
+	return args[:min(i, len(args))]
 }
 
 func set(words string) map[string]bool {
