@@ -230,6 +230,19 @@ func ordered(vals map[string]any) []string {
 // Audit is about copies of the log's checkpoints outside it.
 type Audit struct {
 	Snapshots Snapshots `mapstructure:"snapshots"`
+	Witness   string    `mapstructure:"witness"` // places as package ledger/witness spells them, with commas between
+	S3        S3        `mapstructure:"s3"`
+}
+
+// S3 is how a place s3: of Witness is written to. One of the Key places holds the
+// secret access key.
+type S3 struct {
+	Region      string `mapstructure:"region"`
+	AccessKeyID string `mapstructure:"access_key_id"`
+	KeyEnv      string `mapstructure:"key_env"`
+	KeyFile     string `mapstructure:"key_file"`
+	KeyKeyring  string `mapstructure:"key_keyring"`
+	KeyLedger   string `mapstructure:"key_ledger"`
 }
 
 // Snapshots is where checkpoints are kept, and how often.

@@ -22,7 +22,7 @@ var tiers = map[string]int{
 	"sensors/gitrepo": 1, "sensors/symbols": 1, "sensors/packs": 0, "sensors/probe": 2,
 	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 15, "tui/story": 3, "tui/words": 2,
 	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "ledger/keyfile": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
-	"sensors/verdict": 3, "ledger": 3, "tui": 4, "tui/rows": 2, "tui/theme": 2,
+	"sensors/verdict": 3, "ledger": 3, "ledger/witness": 3, "tui": 4, "tui/rows": 2, "tui/theme": 2,
 	"sensors":              4,
 	"daemon/action/strict": 1, "daemon/action/prompt": 1, "daemon/action/rate": 6, "daemon/action/evidence": 6, "daemon/action/replay": 6,
 	"daemon/route": 5, "daemon/action": 5, "daemon/floor": 5, "daemon/policy": 5, "ledger/export": 5,

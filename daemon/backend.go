@@ -97,6 +97,7 @@ func (b backend) Status(context.Context) (ipc.Status, error) {
 		}
 	}
 	s.Registry = d.registryStatus()
+	s.Outside = d.outside.status()
 	return s, nil
 }
 

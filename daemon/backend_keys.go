@@ -28,11 +28,12 @@ import (
 // openKeys reads the keys of which the ledger knows: to the proxy, and of
 // upstreams that are kept sealed.
 func (d *Daemon) openKeys() error {
+	d.outside = d.newSnapshots()
 	if err := d.loadKeys(); err != nil {
 		return err
 	}
 	d.recallUses()
-	if c := d.conf.live(); slices.ContainsFunc(slices.Collect(maps.Keys(c.Upstreams)), func(name string) bool { return c.Upstreams[name].KeyLedger != "" }) {
+	if c := d.conf.live(); c.Audit.S3.KeyLedger != "" || slices.ContainsFunc(slices.Collect(maps.Keys(c.Upstreams)), func(name string) bool { return c.Upstreams[name].KeyLedger != "" }) {
 		if err := d.conf.again(); err != nil {
 			return err
 		}

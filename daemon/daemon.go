@@ -85,7 +85,8 @@ type Daemon struct {
 	proxy   *proxy.Server
 	keys    apikey.Book
 	uses    map[string]time.Time // of keys, as they were last kept
-	since   uint64               // when the first daemon of this state and boot began, as a process's start
+	outside *snapshots
+	since   uint64 // when the first daemon of this state and boot began, as a process's start
 
 	proxyLn  net.Listener
 	socketLn net.Listener

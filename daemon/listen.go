@@ -154,6 +154,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { d.conf.watch(ctx) })
 	wg.Go(func() { d.sweep(ctx) })
+	wg.Go(func() { d.outside.run(ctx, d.o.Now) })
 
 	var err error
 	select {
@@ -185,15 +186,12 @@ func serve(s *http.Server, ln net.Listener) error {
 func (d *Daemon) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
-	keep := d.newSnapshots()
-	keep.tick(d.o.Now())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			now := d.o.Now()
-			keep.tick(now)
 			d.keepUses()
 			if _, err := d.ledger.Expire(ctx, now); err != nil && ctx.Err() == nil {
 				d.log.Warn("expire facts", "error", err.Error())

@@ -53,6 +53,7 @@ type inForce struct {
 	turn  turn.Settings
 	proxy proxy.Settings
 	rules *action.Policy
+	kept  []place // where checkpoints go
 }
 
 func (s *settings) live() *config.Config        { return s.cur.Load().c }
@@ -134,6 +135,7 @@ func (s *settings) take(c *config.Config) error {
 	if f.proxy, err = s.proxyOf(res.Config); err != nil {
 		return err
 	}
+	f.kept = s.places(res.Config)
 	s.cur.Store(f)
 	for _, o := range res.Named {
 		s.d.warn(fmt.Sprintf("%s loosens %s to %s until the next start", o.Origin.Name, o.Key, o.Value))

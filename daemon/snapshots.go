@@ -1,80 +1,205 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/credential"
+	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ledger"
-	"gettier.dev/gettierd/ledger/snapshot"
+	"gettier.dev/gettierd/ledger/witness"
 )
 
-// snapshots keeps checkpoints in the configured directory. Before it adds one it
+// place is somewhere that checkpoints are kept; err says why it is none.
+type place struct {
+	name string
+	to   witness.Place
+	err  error
+}
+
+// places are those of the configuration. One that cannot be is no reason not to
+// start: it shows in the status, as one that cannot be written does.
+func (s *settings) places(c *config.Config) []place {
+	var specs []string
+	if c.Audit.Snapshots.Dir != "" {
+		specs = append(specs, "dir:"+c.Audit.Snapshots.Dir)
+	}
+	for spec := range strings.SplitSeq(c.Audit.Witness, ",") {
+		if spec = strings.TrimSpace(spec); spec != "" {
+			specs = append(specs, spec)
+		}
+	}
+	var out []place
+	for _, spec := range specs {
+		p := place{name: spec}
+		var a witness.Access
+		if strings.HasPrefix(spec, "s3:") {
+			a, p.err = s.s3(c.Audit.S3)
+		}
+		if p.err == nil {
+			p.to, p.err = witness.Parse(spec, a)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// s3 reads what the s3: places are written with.
+func (s *settings) s3(c config.S3) (witness.Access, error) {
+	a := witness.Access{Region: c.Region, ID: c.AccessKeyID}
+	named := 0
+	for _, from := range []string{c.KeyEnv, c.KeyFile, c.KeyKeyring, c.KeyLedger} {
+		if from != "" {
+			named++
+		}
+	}
+	if named != 1 {
+		return a, errors.New("audit.s3 names not exactly one place of its secret key")
+	}
+	var err error
+	if c.KeyLedger != "" {
+		a.Secret, err = s.d.sealedKey(c.KeyLedger)
+	} else {
+		a.Secret, err = credential.Read(credential.Source{Env: c.KeyEnv, File: c.KeyFile, Keyring: c.KeyKeyring}, os.Getenv)
+	}
+	return a, err
+}
+
+// snapshots keeps checkpoints in the configured places. Before it adds one it
 // looks whether the log still contains the newest that is there.
 type snapshots struct {
 	ledger *ledger.Ledger
-	conf   func() config.Snapshots
+	places func() []place
+	every  func() time.Duration
 	warn   func(string)
 
-	last time.Time // when one was kept
-	dir  string    // where
-	size uint64    // of what was kept
+	mu    sync.Mutex
+	state map[string]*keeping // by the place's name
+}
+
+// keeping is how a place stands.
+type keeping struct {
+	at     time.Time // when one was kept
+	size   uint64    // of what is there
+	failed string    // why the last attempt did not
 }
 
 func (d *Daemon) newSnapshots() *snapshots {
-	return &snapshots{ledger: d.ledger, conf: func() config.Snapshots { return d.conf.live().Audit.Snapshots }, warn: d.warn}
+	return &snapshots{
+		ledger: d.ledger, warn: d.warn, places: func() []place { return d.conf.cur.Load().kept },
+		every: func() time.Duration { return d.conf.live().Audit.Snapshots.Every },
+	}
 }
 
-// tick keeps a checkpoint when one is due and the log has grown. A place that
-// cannot be written is a warning, not a reason to stop: it is tried again.
-func (s *snapshots) tick(now time.Time) {
-	c := s.conf()
-	if c.Dir == "" {
-		return
+// run keeps checkpoints until ctx ends. A place may be slow, so it has a goroutine
+// of its own.
+func (s *snapshots) run(ctx context.Context, now func() time.Time) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		s.tick(ctx, now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	head := s.ledger.Head()
-	since := now.Sub(s.last)
-	if s.dir == c.Dir && (head.Size == s.size || since >= 0 && since < c.Every) {
-		return
-	}
-	if err := s.keep(c.Dir); err != nil {
-		s.warn("checkpoints are not kept outside: " + err.Error())
-		return
-	}
-	s.last, s.dir, s.size = now, c.Dir, head.Size
 }
 
-func (s *snapshots) keep(dir string) error {
-	if !filepath.IsAbs(dir) {
-		return errors.New("audit.snapshots.dir must be an absolute path")
+// tick keeps a checkpoint in each place where one is due and the log has grown. A
+// place that cannot be written is a warning, not a reason to stop: it is tried
+// again.
+func (s *snapshots) tick(ctx context.Context, now time.Time) {
+	for _, p := range s.places() {
+		s.mu.Lock()
+		if s.state == nil {
+			s.state = map[string]*keeping{}
+		}
+		k := s.state[p.name]
+		if k == nil {
+			k = &keeping{}
+			s.state[p.name] = k
+		}
+		since := now.Sub(k.at)
+		due := k.at.IsZero() || s.ledger.Head().Size != k.size && (since < 0 || since >= s.every())
+		s.mu.Unlock()
+		if !due {
+			continue
+		}
+		size, err := s.keep(ctx, p)
+		if ctx.Err() != nil {
+			return
+		}
+		s.mu.Lock()
+		if err == nil {
+			k.at, k.size, k.failed = now, size, ""
+		} else {
+			k.failed = clean(err.Error())
+		}
+		s.mu.Unlock()
+		if err != nil {
+			s.warn("checkpoints are not kept outside: " + p.name + ": " + k.failed)
+		}
 	}
-	l, place := s.ledger, snapshot.Dir(dir)
+}
+
+// keep adds the newest checkpoint and returns its size.
+func (s *snapshots) keep(ctx context.Context, p place) (uint64, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	l := s.ledger
 	signed := l.Checkpoint()
 	now, err := l.Keys().Open(signed)
 	if err != nil {
-		return fmt.Errorf("read checkpoint: %w", err)
+		return 0, fmt.Errorf("read checkpoint: %w", err)
 	}
-	old, size, err := place.Newest(now.Origin)
+	old, err := p.to.Newest(ctx, now.Origin)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if old != nil {
 		before, err := l.Keys().Open(old)
 		if err != nil {
-			return fmt.Errorf("the newest one in %s does not hold: %w", dir, err)
+			return 0, fmt.Errorf("the newest one there does not hold: %w", err)
 		}
-		if before.Size != size || before.Size > now.Size {
-			return fmt.Errorf("the log has %d entries, %s has a checkpoint of %d", now.Size, dir, before.Size)
+		if before.Size > now.Size {
+			return 0, fmt.Errorf("the log has %d entries, it has a checkpoint of %d", now.Size, before.Size)
 		}
 		root, err := l.RootAt(before.Size)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if root != before.Root {
-			return fmt.Errorf("the log was rewritten: %s has a checkpoint of %d entries that it does not contain", dir, before.Size)
+			return 0, fmt.Errorf("the log was rewritten: it has a checkpoint of %d entries that the log does not contain", before.Size)
 		}
 	}
-	return place.Put(now.Origin, now.Size, signed)
+	return now.Size, p.to.Put(ctx, now.Origin, now.Size, signed)
 }
+
+// status is what each place has, in the configuration's order.
+func (s *snapshots) status() []ipc.OutsideCopy {
+	out := []ipc.OutsideCopy{}
+	for _, p := range s.places() {
+		c := ipc.OutsideCopy{Place: p.name}
+		s.mu.Lock()
+		if k := s.state[p.name]; k != nil {
+			c.Size, c.Error = k.size, k.failed
+		}
+		s.mu.Unlock()
+		if c.Size > 0 {
+			if e, _, err := s.ledger.At(c.Size - 1); err == nil {
+				c.Until = e.TS
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+

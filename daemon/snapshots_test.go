@@ -13,6 +13,7 @@ import (
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/lemma"
+	"gettier.dev/gettierd/ledger/witness"
 )
 
 // TestSnapshots keeps checkpoints at their times, and says when the log is not
@@ -38,7 +39,15 @@ func TestSnapshots(t *testing.T) {
 	c := config.Snapshots{Every: time.Hour}
 	var warned []string
 	l := open("first")
-	s := snapshots{ledger: l, conf: func() config.Snapshots { return c }, warn: func(w string) { warned = append(warned, w) }}
+	s := snapshots{ledger: l, warn: func(w string) { warned = append(warned, w) }, every: func() time.Duration { return c.Every }, places: func() []place {
+		if c.Dir == "" {
+			return nil
+		}
+		p := place{name: "dir:" + c.Dir}
+		p.to, p.err = witness.Parse(p.name, witness.Access{})
+		return []place{p}
+	}}
+	tick := func(at time.Time) { s.tick(context.Background(), at) }
 	kept := func() int {
 		t.Helper()
 		names, err := filepath.Glob(filepath.Join(c.Dir, "*.checkpoint"))
@@ -47,43 +56,43 @@ func TestSnapshots(t *testing.T) {
 		}
 		return len(names)
 	}
-	s.tick(now) // no directory: nothing to do
+	tick(now) // no directory: nothing to do
 	c.Dir = filepath.Join(t.TempDir(), "outside")
-	s.tick(now)
-	s.tick(now.Add(2 * time.Hour)) // nothing new
+	tick(now)
+	tick(now.Add(2 * time.Hour)) // nothing new
 	if kept() != 1 || len(warned) > 0 {
 		t.Fatal(kept(), warned)
 	}
 	grow(l)
-	s.tick(now.Add(59 * time.Minute)) // not due
+	tick(now.Add(59 * time.Minute)) // not due
 	if kept() != 1 {
 		t.Fatal(kept())
 	}
-	s.tick(now.Add(time.Hour))
+	tick(now.Add(time.Hour))
 	if kept() != 2 || len(warned) > 0 {
 		t.Fatal(kept(), warned)
 	}
 	grow(l)
-	s.tick(now) // the clock went backwards: that must not end it
+	tick(now) // the clock went backwards: that must not end it
 	if kept() != 3 || len(warned) > 0 {
 		t.Fatal(kept(), warned)
 	}
 
 	// The same key, but a log that was written anew: shorter, then longer.
-	s.ledger, s.size = open("second"), 0
-	s.tick(now.Add(9 * time.Hour))
+	s.ledger, s.state = open("second"), nil
+	tick(now.Add(9 * time.Hour))
 	if len(warned) != 1 || !strings.Contains(warned[0], "has a checkpoint of 3") {
 		t.Fatal(warned)
 	}
 	for range 4 {
 		grow(s.ledger)
 	}
-	s.tick(now.Add(9 * time.Hour))
+	tick(now.Add(9 * time.Hour))
 	if len(warned) != 2 || !strings.Contains(warned[1], "rewritten") || kept() != 3 {
 		t.Fatal(warned, kept())
 	}
 	c.Dir = "relative"
-	s.tick(now.Add(9 * time.Hour))
+	tick(now.Add(9 * time.Hour))
 	if _, err := os.Stat("relative"); len(warned) != 3 || err == nil {
 		t.Fatal(warned)
 	}

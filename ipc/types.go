@@ -20,6 +20,8 @@ type Status struct {
 	PolicyVersion string           `json:"policy_version"`
 	Projects      int              `json:"projects"`
 	Upstreams     []Upstream       `json:"upstreams"`
+	// Outside are the places where checkpoints of the log are kept.
+	Outside []OutsideCopy `json:"outside"`
 	// Warnings are things a person should know: a widened bind address, a ledger
 	// that cannot write, turns that an unclean stop cut off.
 	Warnings []string     `json:"warnings"`
@@ -32,6 +34,16 @@ type LedgerStatus struct {
 	Error string `json:"error,omitempty"` // why it cannot, in the system's words
 	Since string `json:"since,omitempty"`
 	Lost  uint64 `json:"lost,omitempty"` // entries that were refused since
+}
+
+// OutsideCopy is the newest checkpoint that a place outside the log has.
+type OutsideCopy struct {
+	Place string `json:"place"`
+	Size  uint64 `json:"size"` // entries that it covers, 0 = none yet
+	// Until is when the newest entry that it covers was written: the log of
+	// before could not be rewritten without its being seen there.
+	Until string `json:"until,omitempty"`
+	Error string `json:"error,omitempty"` // of the last attempt
 }
 
 // Head is the end of the chain.

@@ -77,6 +77,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		if st.Upstreams == nil {
 			st.Upstreams = []ipc.Upstream{}
 		}
+		if st.Outside == nil {
+			st.Outside = []ipc.OutsideCopy{}
+		}
 		if st.Registry.Problems == nil {
 			st.Registry.Problems = []ipc.RegistryError{}
 		}

@@ -176,6 +176,18 @@ func (a *app) auditCheckpointCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !keys && !a.json {
+				s, err := c.Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				say := newPrinter(a.err)
+				if best, ok := newestOutside(s.Outside); ok {
+					say.line("newest copy outside: %s", a.outside(best, s.Chain.Size))
+				} else {
+					say.line("%s", noOutside)
+				}
+			}
 			return a.give(target, b)
 		},
 	}

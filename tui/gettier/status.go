@@ -41,6 +41,12 @@ func (a *app) runStatus(cmd *cobra.Command, _ []string) error {
 		{"chain", words.Count(s.Chain.Size, "entry", "entries") + "  root " + words.Hash(s.Chain.Root)},
 		{"holds", openHolds(s.OpenHolds)},
 	}
+	for _, c := range s.Outside {
+		rows = append(rows, []string{"outside", a.outside(c, s.Chain.Size)})
+	}
+	if len(s.Outside) == 0 {
+		rows = append(rows, []string{"outside", noOutside})
+	}
 	reg := itoa(s.Registry.Sensors) + " in force"
 	if s.Registry.Pending > 0 {
 		reg += "  " + itoa(s.Registry.Pending) + " waiting for approval (gettier sensors approve)"
