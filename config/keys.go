@@ -152,6 +152,7 @@ var Keys = []Key{
 	{Name: "answer.require", Type: Enum, Default: "tty", Values: []string{"tty"}, Live: true, Order: Listed, Doc: "What a person's answer has to prove: a terminal of their own."},
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"error", "warn", "info", "debug"}, Live: true, Order: Free, Doc: "Least severity that is logged."},
 	{Name: "audit.snapshots.dir", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Directory, best on another machine's disk, where signed checkpoints of the log are kept; empty keeps none. Only an outside copy shows a log that was rewritten with its own key."},
+	{Name: "audit.snapshots.every", Type: Duration, Default: time.Hour, Min: int64(time.Minute), Max: 30 * day, Live: true, Order: Rising, Doc: "How often a checkpoint is kept, there and in the places of audit.witness."},
 	{Name: "audit.witness", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Further places for checkpoints, with commas between: dir:/abs/path, git:/abs/repo#REMOTE (commits on refs/gettier/checkpoints, pushed to REMOTE), https://host/path, s3:https://host/bucket/prefix."},
 	{Name: "audit.s3.region", Type: String, Default: "us-east-1", Live: true, Order: Pinned, Doc: "Region of the s3: places of audit.witness."},
 	{Name: "audit.s3.access_key_id", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Access key id for them; the secret access key is where one of the next four says."},
@@ -159,7 +160,6 @@ var Keys = []Key{
 	{Name: "audit.s3.key_file", Type: String, Default: "", Live: true, Order: Pinned, Doc: "File."},
 	{Name: "audit.s3.key_keyring", Type: String, Default: "", Live: true, Order: Pinned, Doc: "SERVICE/USER in the desktop's keyring."},
 	{Name: "audit.s3.key_ledger", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Name of a key that the ledger keeps encrypted (gettier key store-upstream NAME)."},
-	{Name: "audit.snapshots.every", Type: Duration, Default: time.Hour, Min: int64(time.Minute), Max: 30 * day, Live: true, Order: Rising, Doc: "How often a checkpoint is kept, there and in the places of audit.witness."},
 }
 
 // renames maps names of earlier drafts to those of today. They are read with a
