@@ -40,6 +40,7 @@ var colour = regexp.MustCompile("\x1b\\[[0-9;:]*[A-Za-z]")
 const fileMark = "# configuration file "
 
 func newDocument(raw []byte) *document {
+	raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a byte order mark is no part of the first name
 	d := &document{raw: raw}
 	if bytes.IndexByte(raw, 0x1b) >= 0 {
 		d.raw = colour.ReplaceAll(raw, nil)

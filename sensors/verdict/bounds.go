@@ -47,7 +47,7 @@ func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 		return AmbiguousValue
 	case last && isLetter(after) && (end <= hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration):
 		return AmbiguousValue
-	case last && (b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration) && unitFollows(after):
+	case last && (end <= hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration) && unitFollows(after):
 		return AmbiguousValue
 	}
 	if !numeral {
@@ -124,15 +124,24 @@ func firstWord(s string) string {
 // share: 2 of 3, one out of three.
 var share = regexp.MustCompile(`(?i)(?:\d|\b(?:one|two|three|four|five|six|some|none|most|all)) (?:out )?of (?:the |its |our )?$`)
 
-// cutBefore: the number that ends here began earlier, has a sign, or is what
-// another one is a share of.
+// A range has two ends, and no number of it is the one that is claimed: 2 to 3,
+// 2 GB to 4 GB, two through four, 2..4.
+const rangeMark = `(?:to|through|thru|till|up to|-|–|−|\.\.\.?)`
+
+var (
+	rangeBefore = regexp.MustCompile(`(?i)(?:\d[\w.,]*%?|\b(?:one|two|three|four|five|six|seven|eight|nine|ten))(?: ?[a-zµ%]{1,12})? ?` + rangeMark + ` ?$`)
+	rangeAfter  = regexp.MustCompile(`(?i)^ ?(?:[a-zµ%]{1,12} )?` + rangeMark + ` ?(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b)`)
+)
+
+// cutBefore: the number that ends here began earlier, has a sign, is what another
+// one is a share of, or the end of a range.
 func cutBefore(s string, lo int) bool {
 	if lo == 0 {
 		return false
 	}
 	head := s[:lo]
 	prev := head[len(head)-1]
-	if isDigit(prev) || share.MatchString(head) {
+	if isDigit(prev) || share.MatchString(head) || rangeBefore.MatchString(head) {
 		return true
 	}
 	for _, joint := range []string{".", ",", ":", "-", "–", "−", "/", "_"} {
@@ -152,7 +161,7 @@ func cutAfter(after string) bool {
 	if after == "" {
 		return false
 	}
-	if isDigit(after[0]) || after[0] == '%' {
+	if isDigit(after[0]) || after[0] == '%' || rangeAfter.MatchString(after) {
 		return true
 	}
 	if after[0] == '/' && len(after) > 1 {
@@ -186,10 +195,15 @@ func side(before string) (side int, strict bool, word string) {
 	return 0, false, ""
 }
 
+var upTo = regexp.MustCompile(`\bup to\s*$`)
+
 // boundConflict holds the words before a number against the rule's operator.
 func boundConflict(before string, r *spec.Rule) string {
 	if m := strings.TrimSpace(approximate.FindString(before)); m != "" && !names(r.When, m) {
 		return Hedged + ":" + m
+	}
+	if r.Operator == lemma.Eq && upTo.MatchString(before) && !names(r.When, "up to") {
+		return Hedged + ":up to" // a bound, though of a limit it is the limit itself
 	}
 	at, strict, word := side(before)
 	if at == 0 || names(r.When, word) {

@@ -39,14 +39,15 @@ var (
 	// hedges say that the sentence is no plain statement about now and here:
 	// a wish, a guess, the past, a plan, or what somebody else says.
 	hedges = words(`should must would could might may shall ought needs need needed want wants wanted wish expected expect expects supposed
-		assume assumes assumed assuming presumably probably likely perhaps maybe possibly apparently seemingly
+		assume assumes assumed assuming suppose supposing imagine imagining pretend pretending presume presumably probably likely perhaps maybe possibly apparently seemingly
 		usually typically often sometimes generally normally mostly occasionally
 		was were had previously formerly originally initially yesterday
 		says say said states claims claim claimed mentions suggests implies recommends according reportedly supposedly allegedly
 		documented documentation docs readme manual tutorial specification planned intended soon eventually later tomorrow future hypothetically ideally
 		staging qa elsewhere`)
-	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\bat (?:a time|once|first)\b|\bin (?:theory|turn|ci|some cases)\b|\bper (?:host|pod|container|core|cpu|node|machine|worker|process|region)\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
-		`\b(after|before|upon) (the |this |that |a |my |our |its |any )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|\?`)
+	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\bat (?:a time|once|first)\b|\bin (?:theory|turn|ci|some cases)\b|\bper (?:host|pod|container|core|cpu|node|machine|worker|process|region|user|page|client|ip|address|connection|request|session|query|table|database|project|account|key|token|tenant|file|route|endpoint|upstream|zone|group|team|role|customer|item|row|batch|thread|job|queue|shard|replica|server|service|cluster|namespace|call|test|repo|repository|branch)\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
+		`\b(after|before|upon) (the |this |that |a |my |our |its |any |each |every )?(next |last |first |new |coming |upcoming |following |latest |second )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|` +
+		`\b(next|coming|upcoming|following) (change|deploy\w*|upgrade|restart|reload|migration|update|fix|roll-?out|release|version|sprint|week|month|year|time|start|boot|run)\b|\?`)
 
 	// existential words make a claim about some of several values.
 	existential = regexp.MustCompile(`\b(some|any|several|most|many|few|part of|half|one of|(an?|one|another) (backend|server|replica|worker|node|instance|process|host|pod|machine|container|service|of))\b`)
@@ -58,7 +59,7 @@ var (
 	strictBound = regexp.MustCompile(`(?:less|fewer|smaller|lower|shorter|older|earlier|more|greater|larger|bigger|higher|longer|newer|later) than\s*$|\b(?:under|below|over|above|exceed|exceeds|exceeding|beyond)\s*$|[<>]\s*$`)
 	notMoreThan = regexp.MustCompile(`\b(?:no|not) (?:more|less|fewer|greater|larger) than\s*$`)
 	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈)\s*$`)
-	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|max(?:imum)?\b|min(?:imum)?\b|at (?:most|least)\b|\+|-?ish\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
+	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|(?:[a-z]+ )?(?:max(?:imum)?|min(?:imum)?|at (?:most|least))\b|\+|-?ish\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
 		`-?(?:compatible|based|only|style|like|era)\b|(?:syntax|clients?|drivers?|dialect|docs|documentation|features?|api|protocol|semantics|support)\b)`)
 
 	// compatibility is about what something could run with, not what runs.
