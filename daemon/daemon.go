@@ -58,6 +58,9 @@ type Options struct {
 	// daemon holds: its answers to holds count as a person's. It is refused where
 	// the ledger is there already.
 	AnswerConn net.Conn
+	// CheckLedger looks at a ledger file in another process, which the file may
+	// bring down; nil opens it as it is.
+	CheckLedger func(ctx context.Context, file string, key ed25519.PublicKey) (ledger.Health, error)
 	// Upstream is --upstream: the default of both formats.
 	Upstream string
 	// Terminal reports that a person started the daemon in a terminal, so that
@@ -170,14 +173,44 @@ func (d *Daemon) openLedger() error {
 	if err != nil {
 		return err
 	}
+	if err := d.soundLedger(d.conf.layout().Ledger, keys.Current.Public().(ed25519.PublicKey)); err != nil {
+		return err
+	}
 	d.ledger, err = ledger.Open(d.conf.layout().Ledger, ledger.Options{
 		Key: keys.Current, NextKey: keys.Next, CheckpointFile: filepath.Join(d.o.Layout.Keys, "checkpoint"),
 		Now: d.o.Now, Version: Version, Redact: d.redactText,
 	})
+	if errors.Is(err, ledger.ErrRolledBack) || errors.Is(err, ledger.ErrDamaged) {
+		return fmt.Errorf("%w\nNothing was changed. `gettier ledger repair` goes on with what can be proved; %s", err, restoreHint)
+	}
 	if err != nil {
 		return err
 	}
 	return keyfile.Settle(d.o.Layout.Keys, d.ledger.PublicKey())
+}
+
+// restoreHint is what can be done about any ledger that cannot be used.
+const restoreHint = "`gettier ledger restore FILE` puts a backup in its place, which it keeps"
+
+// soundLedger refuses a damaged file before this process touches it: bbolt may
+// panic in goroutines of its own, or never come back. What else is wrong with a
+// file, opening it says.
+func (d *Daemon) soundLedger(file string, key ed25519.PublicKey) error {
+	if _, err := os.Stat(file); d.o.CheckLedger == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	h, err := d.o.CheckLedger(context.Background(), file, key)
+	if err != nil {
+		return fmt.Errorf("check ledger: %w", err)
+	}
+	if !h.Damaged {
+		return nil
+	}
+	next := restoreHint
+	if h.Prefix.Size > 0 {
+		next = "`gettier ledger repair` goes on with those and keeps the file aside; " + next
+	}
+	return fmt.Errorf("%s: %s\n%d entries can be proved. Nothing was changed. %s", file, h.Reason, h.Prefix.Size, next)
 }
 
 func (d *Daemon) redactText(b []byte) ([]byte, []ledger.Hit) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"go.etcd.io/bbolt"
 )
@@ -46,7 +47,7 @@ func Inspect(ctx context.Context, path string, o InspectOptions) Health {
 	}
 	h := Health{Sound: true}
 	if err := o.inspect(ctx, path, st.Size(), &h); err != nil {
-		h.Sound, h.Reason = false, err.Error()
+		h.Sound, h.Reason = false, strings.ReplaceAll(err.Error(), "panic: ", "") // as bbolt tells what it could go no further for
 		h.Damaged = errors.Is(err, ErrDamaged)
 	}
 	if h.Damaged {

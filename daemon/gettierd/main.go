@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -20,6 +23,7 @@ import (
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon"
 	"gettier.dev/gettierd/daemon/logs"
+	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/redact"
 )
 
@@ -67,6 +71,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		level    = fs.String("log-level", "", "")
 		version  = fs.Bool("version", false, "")
 		answerFD = fs.Int("answer-fd", -1, "")
+		check    = fs.String("check-ledger", "", "")
+		checkKey = fs.String("check-key", "", "")
 	)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitOK
@@ -79,6 +85,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	if *version {
 		fmt.Fprintln(stdout, "gettierd", daemon.Version)
+		return exitOK
+	}
+	if *check != "" {
+		key, err := hex.DecodeString(*checkKey)
+		if err == nil {
+			err = ledger.InspectChild(ctx, stdout, *check, ledger.InspectOptions{Key: key})
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, "gettierd:", err)
+			return exitInternal
+		}
 		return exitOK
 	}
 	layout := config.Paths(environ)
@@ -129,6 +146,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	d, err := daemon.New(daemon.Options{
 		Layout: layout, Environ: environ, Flags: flags, Upstream: *upstream, Terminal: terminal(os.Stdin), Log: log, Level: lvl, AnswerConn: answers,
+		CheckLedger: checkLedger,
 	})
 	if err != nil {
 		fmt.Fprintln(stderr, "gettierd:", err)
@@ -157,6 +175,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return exitInternal
 	}
 	return exitOK
+}
+
+// checkLedger runs this program again to look at a ledger file.
+func checkLedger(ctx context.Context, file string, key ed25519.PublicKey) (ledger.Health, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return ledger.Health{}, fmt.Errorf("find this program: %w", err)
+	}
+	cmd := exec.Command(self, "--check-ledger", file, "--check-key", hex.EncodeToString(key))
+	cmd.Env = []string{} // it needs nothing of ours
+	return ledger.InspectElsewhere(ctx, cmd, file, ledger.InspectOptions{Key: key})
 }
 
 // redacted is the door of the log: errors repeat what upstreams, models and

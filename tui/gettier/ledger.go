@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gettier.dev/gettierd/config"
+	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/keyfile"
+	"gettier.dev/gettierd/sensors"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
@@ -36,10 +39,38 @@ func (a *app) ledgerFile(flag string) (file, keys string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if flag == "" {
-		flag = l.Ledger
+	if flag != "" {
+		return flag, l.Keys, nil
 	}
-	return flag, l.Keys, nil
+	c, err := a.inForce(l)
+	if err != nil {
+		return "", "", fmt.Errorf("find the ledger: %w", err)
+	}
+	return l.With(c).Ledger, l.Keys, nil
+}
+
+// inForce is the configuration that a daemon started now would follow, without
+// its command line: a changed ledger.path counts once it was approved.
+func (a *app) inForce(l config.Layout) (*config.Config, error) {
+	c, _, err := config.Load(l.Config, a.env, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(l.Lock); errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(l.Ledger); err == nil {
+			return config.Resolve(config.Default(), c, false).Config, nil // as the daemon does when its lock is gone
+		}
+		return c, nil
+	}
+	key, err := sensors.LockKey(l.State, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := config.ReadLock(l.Lock, key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return nil, err
+	}
+	return config.Resolve(lock.Config, c, false).Config, nil
 }
 
 // logKey reads this installation's log key, and the one that is to follow it; it
@@ -77,11 +108,10 @@ func (a *app) ledgerCheck() *cobra.Command {
 			} else if own, err := logKey(keys); err == nil && len(args) == 0 {
 				o.Key = own.Current.Public().(ed25519.PublicKey) // the daemon's own ledger is its key's
 			}
-			look := a.lookAt
 			if here {
-				look = nil
+				return ledger.InspectChild(cmd.Context(), a.out, file, o)
 			}
-			h, err := inspect(cmd.Context(), look, file, o)
+			h, err := inspect(cmd.Context(), a.lookAt, file, o)
 			if err != nil {
 				return err
 			}
@@ -103,30 +133,17 @@ func inspect(ctx context.Context, look func(context.Context, string, ledger.Insp
 	return look(ctx, file, o)
 }
 
-// lookInChild runs this program again to look at a file. A child that ends
-// without a report died of the file.
+// lookInChild runs this program again to look at a file.
 func lookInChild(ctx context.Context, file string, o ledger.InspectOptions) (h ledger.Health, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return h, fmt.Errorf("find this program: %w", err)
 	}
-	args := []string{"ledger", "check", "--here", "--json", "--key", hex.EncodeToString(o.Key)}
+	args := []string{"ledger", "check", "--here", "--key", hex.EncodeToString(o.Key)}
 	if o.Full {
 		args = append(args, "--full")
 	}
-	cmd := exec.CommandContext(ctx, self, append(args, "--", file)...)
-	out, runErr := cmd.Output()
-	if ctx.Err() != nil {
-		return h, ctx.Err()
-	}
-	if json.Unmarshal(out, &h) == nil {
-		return h, nil
-	}
-	h = ledger.Health{Damaged: true, Reason: fmt.Sprintf("reading it ended the process that did: %v", runErr)}
-	if h.Prefix, err = ledger.FindPrefix(ctx, file, o.Key); err != nil {
-		return h, err
-	}
-	return h, nil
+	return ledger.InspectElsewhere(ctx, exec.Command(self, append(args, "--", file)...), file, o)
 }
 
 func (a *app) printHealth(file string, h ledger.Health) error {
@@ -157,8 +174,30 @@ func (a *app) printHealth(file string, h ledger.Health) error {
 	return &exit{code: exitFound}
 }
 
-// agreed asks before a ledger gives way. Without a terminal --yes must be said.
+// ownPerson reports whether a person gave this command. While no daemon runs
+// nobody else can say so.
+func ownPerson() error {
+	self, err := peer.Find(os.Getpid())
+	if err == nil {
+		_, err = peer.Person(self, self.Start)
+	}
+	if errors.Is(err, peer.ErrUnsupported) {
+		return nil
+	}
+	return err
+}
+
+// agreed asks before a ledger gives way, which is a person's call. Without a
+// terminal on standard input --yes must be said.
 func (a *app) agreed(yes bool, question string) error {
+	if a.person != nil {
+		var no *peer.Refusal
+		if err := a.person(); errors.As(err, &no) {
+			return &exit{code: exitRefused, err: fmt.Errorf("only a person may do this: %s", no.Why), hint: no.Hint}
+		} else if err != nil {
+			return fmt.Errorf("look who calls: %w", err)
+		}
+	}
 	if yes {
 		return nil
 	}

@@ -85,3 +85,30 @@ func TestLedgerCommands(t *testing.T) {
 	}
 	want(exitRefused, "no log key", "ledger", "repair", "--yes", "--state", t.TempDir())
 }
+
+// TestLedgerPath: the commands are about the file that the configuration names,
+// once a person has approved it.
+func TestLedgerPath(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	t.Chdir(t.TempDir())
+	path := ledgerAt(t, w.home)
+	moved := filepath.Join(t.TempDir(), "elsewhere.db")
+	conf := filepath.Join(w.home, "config", "gettier")
+	if err := os.MkdirAll(conf, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(conf, "gettierd.yaml"), []byte("version: 1\nledger:\n  path: "+moved+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want string) {
+		t.Helper()
+		if _, out, errs := w.gettier("ledger", "check"); !strings.Contains(out, want) {
+			t.Errorf("%s%s, want %s", out, errs, want)
+		}
+	}
+	check("sound  2 entries  " + path) // a ledger is here, and nobody has approved another
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	check("sound  2 entries  " + moved)
+}

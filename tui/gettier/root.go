@@ -39,6 +39,8 @@ type app struct {
 	hide     func() (show func() error, err error)       // closes our memory to other processes; nil does not
 	// lookAt looks at a ledger file in another process; nil looks in this one.
 	lookAt func(ctx context.Context, file string, o ledger.InspectOptions) (ledger.Health, error)
+	// person says why this is no person's call; nil takes everybody for one.
+	person func() error
 
 	json   bool
 	socket string // --socket
@@ -67,7 +69,7 @@ func usage(format string, a ...any) error {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer, env []string) *app {
-	return &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec, lookAt: lookInChild}
+	return &app{in: stdin, out: stdout, err: stderr, env: env, now: time.Now, signal: syscall.Kill, exec: syscall.Exec, lookAt: lookInChild, person: ownPerson}
 }
 
 func (a *app) run(ctx context.Context, args []string) int {
