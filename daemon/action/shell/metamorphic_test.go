@@ -123,6 +123,9 @@ func live() []transform {
 // can hold it.
 func fits(t transform, s string) bool {
 	raw := strings.Contains(t.template, "%s")
+	if t.template == "env -S %q" && strings.Contains(s, "<<") {
+		return false // it knows no here-documents
+	}
 	if strings.HasPrefix(s, "coproc ") && (raw || strings.Contains(t.template, "$x") || strings.Contains(t.template, "A=1")) || strings.HasPrefix(s, "( ") && strings.Contains(t.template, "$(%s") {
 		return false // another thing than the command alone
 	}

@@ -28,6 +28,9 @@ func (w *walker) words(ws []*syntax.Word) []word {
 		if strings.IndexByte(braceHint(x), '{') >= 0 {
 			if syntax.SplitBraces(x) {
 				for _, y := range expandBraces(x, 64) {
+					if len(y.Parts) == 0 {
+						continue // {a,,b} gives two words
+					}
 					out = append(out, w.split(y)...)
 				}
 				continue

@@ -121,6 +121,10 @@ func (w *walker) unwrap(c call) stream {
 			return stream{kind: known}
 		}
 		head := c.args[0]
+		if head.s == "!" { // where a parser takes it for a word
+			c.args = c.args[1:]
+			continue
+		}
 		if head.dyn {
 			w.record(c, Opaque, "dynamic.command", "the program's name is known only when it runs: "+head.s)
 			return stream{kind: unknown}
