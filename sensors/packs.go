@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gettier.dev/gettierd/sensors/packs"
+	"gettier.dev/gettierd/sensors/spec"
 )
 
 // levelPack is the level of the packs that are part of the binary.
@@ -21,6 +22,14 @@ func (r *Registry) packSources() []*source {
 		}
 	}
 	return out
+}
+
+// readPack parses the file of a pack when it is first wanted. Its examples ran
+// before it became part of the binary.
+func (s *source) readPack() {
+	if s.level == levelPack && s.good == nil && len(s.faults) == 0 {
+		s.good, s.faults = spec.Parse(s.path, s.level, s.data)
+	}
 }
 
 // enabled reports whether anything of this pack is approved. What nobody asked
@@ -58,6 +67,7 @@ func (r *Registry) packDefinitions(p packs.Pack, seen string) ([]*definition, er
 		if packs.Of(s.path) != p.Name {
 			continue
 		}
+		s.readPack()
 		if len(s.faults) > 0 {
 			return nil, fmt.Errorf("the pack %s: %s: %w", p.Name, s.path, s.faults[0])
 		}

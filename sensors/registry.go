@@ -141,9 +141,7 @@ func (r *Registry) reload() {
 	}
 	for _, p := range r.packSources() {
 		i := slices.IndexFunc(old, func(s *source) bool { return s.path == p.path })
-		if i < 0 {
-			r.take(p, true, p.data, nil)
-		} else {
+		if i >= 0 {
 			p = old[i]
 		}
 		r.sources = append(r.sources, p)
@@ -397,6 +395,7 @@ func (r *Registry) publish() {
 		if r.hidden(s) {
 			continue
 		}
+		s.readPack()
 		f := FileState{Path: s.path, Level: s.level, Missing: s.absent, Problems: s.faults}
 		if s.good != nil {
 			f.Version, f.Warnings, f.Sensors = s.good.Hash, s.good.Warnings, len(s.good.Sensors)

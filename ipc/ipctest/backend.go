@@ -300,6 +300,10 @@ func (b *Backend) ApproveSensors(_ context.Context, a ipc.SensorApproval, by lem
 	defer b.mu.Unlock()
 	out := ipc.SensorsApproved{Version: "feed"}
 	for _, p := range a.Sensors {
+		if name, ok := strings.CutPrefix(p.Qualified, "pack/"); ok && !strings.Contains(name, ".") { // a pack of the program
+			out.Approved = append(out.Approved, p.Qualified)
+			continue
+		}
 		i := slices.IndexFunc(b.SensorSet, func(s ipc.Sensor) bool { return s.Qualified == p.Qualified })
 		if i < 0 {
 			return out, fmt.Errorf("sensor %s: %w", p.Qualified, ipcserver.ErrNotFound)
@@ -310,8 +314,9 @@ func (b *Backend) ApproveSensors(_ context.Context, a ipc.SensorApproval, by lem
 		out.Approved = append(out.Approved, p.Qualified)
 	}
 	for _, p := range a.Sensors {
-		i := slices.IndexFunc(b.SensorSet, func(s ipc.Sensor) bool { return s.Qualified == p.Qualified })
-		b.SensorSet[i].State = ipc.SensorApproved
+		if i := slices.IndexFunc(b.SensorSet, func(s ipc.Sensor) bool { return s.Qualified == p.Qualified }); i >= 0 {
+			b.SensorSet[i].State = ipc.SensorApproved
+		}
 	}
 	b.people = append(b.people, by)
 	return out, nil

@@ -80,6 +80,7 @@ func (p *probe) compose() (*compose, error) {
 	s := p.setting("COMPOSE_PROJECT_NAME", files)
 	switch {
 	case s.unknown != "":
+	case s.set && strings.Contains(s.value, "$"):
 	case s.set && s.value != "":
 		c.name = s.value
 	case strings.Contains(named, "$"):

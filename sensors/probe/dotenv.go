@@ -108,8 +108,8 @@ func (p *probe) setting(name string, files []envFile) setting {
 	for _, f := range files {
 		if v, ok := f.vars[name]; ok {
 			value, ok := p.expand(v, files, 0)
-			if !ok {
-				return setting{set: true, source: f.name, unknown: "its value refers to another one"}
+			if !ok { // a password may hold what looks like a reference; who reads the value refuses one elsewhere
+				value = v.value
 			}
 			return setting{value: value, source: f.name, set: true}
 		}
@@ -120,8 +120,8 @@ func (p *probe) setting(name string, files []envFile) setting {
 var reference = regexp.MustCompile(`\$\{?[A-Za-z_][A-Za-z0-9_]*[^}]*\}?`)
 
 // expand puts ${NAME} in; any other form of reference cannot be told. Programs
-// differ in whether they expand at all, so a value that would change by it is
-// told only where host and database do not depend on it: the caller decides.
+// differ in whether they expand at all; ok is false when a reference stays, and a
+// value that still holds one is not told.
 func (p *probe) expand(v variable, files []envFile, depth int) (string, bool) {
 	if v.literal || !strings.Contains(v.value, "$") {
 		return v.value, true

@@ -238,7 +238,7 @@ func (a *app) packsEnable() *cobra.Command {
 		Long: "Shows what the packs measure and asks. What is approved is exactly what was shown; after an update of\n" +
 			"gettier the approved definitions stay in force until you enable the pack again. Only a person at a\n" +
 			"terminal can approve.",
-		Example: "  gettier sensors packs enable everyday\n  gettier sensors packs enable everyday nginx --yes",
+		Example: "  gettier sensors packs enable everyday --yes\n  gettier sensors packs enable everyday nginx --yes",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var ap ipc.SensorApproval
@@ -264,7 +264,7 @@ func (a *app) packsDisable() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "disable PACK…", Aliases: []string{"remove"}, Short: "take packs out of force",
-		Example: "  gettier sensors packs disable nginx",
+		Example: "  gettier sensors packs disable nginx --yes",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var ap ipc.SensorApproval
