@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"gettier.dev/gettierd/ledger"
@@ -446,3 +447,75 @@ func TestEachRotatedFlip(t *testing.T) {
 }
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
+
+// TestRotateWhileAppending changes keys under load, while others verify and export.
+func TestRotateWhileAppending(t *testing.T) {
+	l := newBench(t).open(t)
+	small(t, l, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := l.Append(context.Background(), ledger.Draft{Body: lemma.ScopeConflict{Contract: lemma.Contract, Named: "a", Found: "b"}}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := range 5 {
+		rotate(t, l, laterKey(byte(n+1)))
+		if r, err := l.Verify(context.Background(), nil); err != nil || !r.OK() {
+			t.Errorf("after %d: %+v %v", n, r, err)
+		}
+		var tar bytes.Buffer
+		if _, err := l.Export(context.Background(), &tar, nil); err != nil {
+			t.Error(err)
+		}
+		if a, _ := agree(t, tar.Bytes()); !a.OK() {
+			t.Errorf("after %d: %+v", n, a.Problems)
+		}
+	}
+	stop()
+	wg.Wait()
+	if n := l.Keys().Len(); n != 6 {
+		t.Errorf("%d keys", n)
+	}
+	verified(t, l)
+}
+
+// FuzzRotation: whatever an announcement says, both implementations take it for
+// the same.
+func FuzzRotation(f *testing.F) {
+	old, next := testKey, laterKey(1)
+	origin := chain.Origin(old.Public().(ed25519.PublicKey))
+	keys, err := chain.NewKeys(old.Public().(ed25519.PublicKey)).Rotate(0, chain.Digest{}, chain.SignRotation(origin, 0, chain.Digest{}, old, next))
+	if err != nil {
+		f.Fatal(err)
+	}
+	lines, err := keys.Verifiers()
+	if err != nil {
+		f.Fatal(err)
+	}
+	sound := &forged{}
+	sound.add(f, "scope.conflict", `{"contract":"0.9"}`)
+	good := sound.rotation(f, 1, sound.roots[0], origin, old, next, nil)
+	f.Add(good)
+	f.Add(strings.Replace(good, `"by_new"`, `"By_new"`, 1))
+	f.Add(strings.Replace(good, `"old":"`, `"old":"0`, 1))
+	f.Add(`{"old":1}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		canon, err := chain.Canonical([]byte(body))
+		if err != nil || len(canon) == 0 || canon[0] != '{' || len(canon) > 60000 {
+			return
+		}
+		x := &forged{}
+		x.add(t, "scope.conflict", `{"contract":"0.9"}`)
+		x.add(t, "key.rotated", string(canon))
+		a, _ := agree(t, x.tar(t, lines, x.at(t, 2, origin, next), x.at(t, 1, origin, old)))
+		if a.OK() && !bytes.Contains(canon, []byte(hexOf(next.Public().(ed25519.PublicKey)))) {
+			t.Fatalf("%s announces a key", canon)
+		}
+	})
+}
