@@ -31,6 +31,11 @@ fmt:
 fuzz TIME="10s":
     .ci/fuzz {{TIME}}
 
+# the long runs: each pair of changes of a command (2.7 million), in a real bash, too, and each fuzz target for TIME
+fuzz-long TIME="10m":
+    GETTIER_METAMORPHIC=all go test -count=1 -timeout 60m -v -run 'Metamorphic|Soundness' ./daemon/action/shell
+    .ci/fuzz {{TIME}}
+
 # benchmarks of rooms (`just bench proxy action`), or all; every figure is a ratio within one run
 bench *ROOMS:
     #!/usr/bin/env bash

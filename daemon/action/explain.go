@@ -25,7 +25,8 @@ type Edge struct {
 }
 
 func graph(d Decision) Graph {
-	g := Graph{Nodes: []Node{}, Edges: []Edge{}}
+	n := len(d.Findings) + len(d.Signals)
+	g := Graph{Nodes: make([]Node, 0, n+2), Edges: make([]Edge, 0, n+2)}
 	for i, f := range d.Findings {
 		g.Nodes = append(g.Nodes, Node{ID: id("f", i), Kind: "finding", Text: string(f.Effect) + " by " + f.Rule + ": " + f.Why})
 	}
@@ -57,4 +58,12 @@ func graph(d Decision) Graph {
 	return g
 }
 
-func id(kind string, n int) string { return kind + strconv.Itoa(n) }
+// firstIDs are the names of the steps that nearly every decision has.
+var firstIDs = map[string][8]string{"f": {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"}, "s": {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"}}
+
+func id(kind string, n int) string {
+	if ids, ok := firstIDs[kind]; ok && n < len(ids) {
+		return ids[n]
+	}
+	return kind + strconv.Itoa(n)
+}

@@ -40,7 +40,11 @@ func (w *walker) words(ws []*syntax.Word) []word {
 			out = append(out, w.args...)
 			continue
 		}
-		out = append(out, w.split(x)...)
+		if v := w.raw(x); strings.IndexByte(v.s, 0) < 0 {
+			out = append(out, v)
+		} else {
+			out = append(out, atMarks(v)...)
+		}
 	}
 	return out
 }
@@ -70,7 +74,11 @@ var toMark = strings.NewReplacer(" ", fieldMark, "\t", fieldMark, "\n", fieldMar
 // split resolves one word; an unquoted expansion with white space in it gives
 // several, as it does in the shell.
 func (w *walker) split(x *syntax.Word) []word {
-	v := w.raw(x)
+	return atMarks(w.raw(x))
+}
+
+// atMarks cuts a word where the shell splits it.
+func atMarks(v word) []word {
 	if strings.IndexByte(v.s, 0) < 0 {
 		return []word{v}
 	}
