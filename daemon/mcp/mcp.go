@@ -45,7 +45,7 @@ func server(o Options) *sdk.Server {
 	no := false
 	sdk.AddTool(s, &sdk.Tool{
 		Name: "decide", Title: "What would gettier say to this action?",
-		Description: "Says what gettier's action gate makes of a command, a program with its arguments, or a tool call, before it is tried. Give exactly one of command, argv and tool. ALLOW: it may run. REQUIRE_CONFIRM or ESCALATE: a person is asked when it is tried. DENY: it is refused. The answer is no approval.",
+		Description: "Says what gettier's action gate makes of a command, a program with its arguments, or a tool call, before it is tried. Give exactly one of command_line, argv and tool. ALLOW: it may run. REQUIRE_CONFIRM or ESCALATE: a person is asked when it is tried. DENY: it is refused. The answer is no approval.",
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no},
 	}, func(ctx context.Context, _ *sdk.CallToolRequest, in question) (*sdk.CallToolResult, verdict, error) {
 		return decide(ctx, o, in)
@@ -55,7 +55,7 @@ func server(o Options) *sdk.Server {
 
 // question is what decide is asked.
 type question struct {
-	Command string         `json:"command,omitempty" jsonschema:"a command line as a shell would read it"`
+	Command string         `json:"command_line,omitempty" jsonschema:"a command line as a shell would read it"`
 	Argv    []string       `json:"argv,omitempty" jsonschema:"a program and its arguments that no shell reads"`
 	Tool    string         `json:"tool,omitempty" jsonschema:"the name of a tool"`
 	Args    map[string]any `json:"args,omitempty" jsonschema:"that tool's arguments"`
@@ -93,7 +93,7 @@ func decide(ctx context.Context, o Options, in question) (*sdk.CallToolResult, v
 	}
 	switch {
 	case forms != 1:
-		return nil, verdict{}, errors.New("give exactly one of command, argv and tool")
+		return nil, verdict{}, errors.New("give exactly one of command_line, argv and tool")
 	case in.Args != nil && in.Tool == "":
 		return nil, verdict{}, errors.New("args belong to a tool")
 	case size > maxArgs:

@@ -62,16 +62,16 @@ func TestDecide(t *testing.T) {
 		in    string
 		fails string
 	}{
-		{"a command", `{"command":"rm -rf data","cwd":"/shop"}`, ""},
+		{"a command", `{"command_line":"rm -rf data","cwd":"/shop"}`, ""},
 		{"an argv", `{"argv":["rm","-rf","data"]}`, ""},
 		{"a tool", `{"tool":"Bash","args":{"command":"rm -rf data"}}`, ""},
 		{"nothing", `{}`, "exactly one"},
-		{"two", `{"command":"ls","tool":"Bash"}`, "exactly one"},
-		{"args of nothing", `{"command":"ls","args":{}}`, "belong to a tool"},
-		{"an unknown word", `{"command":"ls","approve":true}`, "approve"},
-		{"another type", `{"command":7}`, "command"},
-		{"too much", `{"command":"` + strings.Repeat("a", maxArgs+1) + `"}`, "at most"},
-		{"no gate", `{"command":"broken"}`, "treat it as refused"},
+		{"two", `{"command_line":"ls","tool":"Bash"}`, "exactly one"},
+		{"args of nothing", `{"command_line":"ls","args":{}}`, "belong to a tool"},
+		{"an unknown word", `{"command_line":"ls","approve":true}`, "approve"},
+		{"another type", `{"command_line":7}`, "command_line"},
+		{"too much", `{"command_line":"` + strings.Repeat("a", maxArgs+1) + `"}`, "at most"},
+		{"no gate", `{"command_line":"broken"}`, "treat it as refused"},
 	} {
 		asked = nil
 		res, err := cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "decide", Arguments: json.RawMessage(tc.in)})

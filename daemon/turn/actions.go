@@ -62,10 +62,15 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 		t.covered, t.passes, t.anchor = "", 0, "" // the model no longer knows what was found
 	}
 	oc := occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls), acts: rs}
+	taken, err := e.implied(ctx, q, t, rs, effect)
+	if err != nil {
+		return ruling{}, fmt.Errorf("measure what the action takes for granted: %w", err)
+	}
+	oc.taken = taken
 	var o outcome
 	why := e.uncovered(q, t, rs, edits, effect, class)
 	switch {
-	case why == "" && round+1 >= maxRounds:
+	case round+1 >= maxRounds && (why == "" || len(taken.found) > 0):
 		t.decision = decide(t.decision, lemma.DecBlocked)
 		if err := e.actions(ctx, t, rs, "DENY", "rounds: the plan still rests on what was measured to be false"); err != nil {
 			return ruling{}, err
@@ -79,9 +84,8 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 		if o, err = e.check(ctx, q, t, body, oc); err != nil {
 			return ruling{}, err
 		}
-	case len(oc.pending()) > 0:
-		var err error
-		if o, err = e.decideOn(ctx, q, t, &checked{oc: oc, rung: t.rung, before: t.decision, counts: t.counts, bare: true}); err != nil {
+	case len(oc.pending())+len(taken.found) > 0:
+		if o, err = e.decideOn(ctx, q, t, &checked{verified: taken, oc: oc, rung: t.rung, before: t.decision, counts: t.counts, bare: true}); err != nil {
 			return ruling{}, err
 		}
 	}
@@ -275,7 +279,7 @@ func (e *Engine) actionBody(cwd string, r *ruled, state, why string) lemma.Body 
 	b := lemma.ActionDecided{
 		Contract: lemma.Contract, ActionHash: hex.EncodeToString(h.Sum(nil)), Tool: cutText(r.call.Name, maxValueText),
 		Summary: cutText(e.Redact(r.act.Summary), maxValueText), State: state, Effect: string(r.act.Effect), Risk: r.d.RiskScore,
-		Findings: []string{}, Premises: []string{},
+		Findings: []string{}, Premises: noNil(r.premises),
 		Ruled: string(r.d.State), Enforce: r.phase, DecisionID: r.d.DecisionID, ContextHash: r.d.ContextHash, Policy: cutText(r.d.Policy, maxValueText),
 		Cwd: cutText(e.Redact(cwd), maxValueText),
 	}

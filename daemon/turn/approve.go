@@ -43,8 +43,9 @@ type ruled struct {
 	bind  approval.Binding
 	waits bool // it stands in an open hold of this answer
 
-	refusal string        // why it must not leave, "" when it may
-	answer  *lemma.Answer // a person's word that covers it
+	premises []string      // what it takes for granted, with the verdict
+	refusal  string        // why it must not leave, "" when it may
+	answer   *lemma.Answer // a person's word that covers it
 }
 
 // judgeCalls asks the action gate about each call.

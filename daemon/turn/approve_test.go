@@ -48,7 +48,11 @@ func TestActionHold(t *testing.T) {
 	for _, f := range formats {
 		for _, stream := range []bool{false, true} {
 			for _, a := range []lemma.AnswerKind{lemma.AnswerApprove, lemma.AnswerDeny} {
+				if !stream && a == lemma.AnswerDeny {
+					continue // a refusal that is not streamed: TestApprovalReach
+				}
 				t.Run(fmt.Sprintf("%s stream=%v %s", f, stream, a), func(t *testing.T) {
+					t.Parallel()
 					r := acting(t, f, stream, always("rm -rf data"))
 					r.set.ClientWait = time.Minute
 					r.Attended = func() bool { return true }
@@ -132,6 +136,7 @@ func TestApprovalReach(t *testing.T) {
 		{"opaque approved, now it destroys", "rg --pre ./pp a", lemma.AnswerApprove, lemma.ScopeTask, "rg --pre ./pp a; rm -rf a", false, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			command := tc.first
 			r := acting(t, wire.Chat, false, func() string { return command })
 			if out, err := r.request(wire.Chat, chatRequest(false, true, user("go"))); err != nil || out.headers.Decision != lemma.DecBlocked {
@@ -240,6 +245,7 @@ func TestPhases(t *testing.T) {
 	} {
 		for _, phase := range []string{EnforceFull, EnforceHardDeny, EnforceShadow} {
 			t.Run(tc.command+" "+phase, func(t *testing.T) {
+				t.Parallel()
 				r := acting(t, wire.Messages, true, always(tc.command))
 				r.set.Enforce = phase
 				if tc.command == "dropdb production" {

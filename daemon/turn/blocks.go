@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"fmt"
+	"gettier.dev/gettierd/daemon/action/shell"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ type finding struct {
 	claim      string
 	claimID    string
 	topicID    string
-	lemma      int // index in the declaration, -1 for ambient
+	lemma      int // index in the declaration, -1 for ambient and implied
 	origin     string
 	bearing    bool             // load-bearing
 	provenance lemma.Provenance // effective
@@ -78,6 +79,11 @@ type finding struct {
 	measured   string
 	claimed    string
 	tried      []string
+
+	// Of a premise of an action: the action's, and what its definition says.
+	class              lemma.Class
+	effect             shell.Effect
+	onFalse, onUnknown string
 
 	sensitivity string // of the sensor, "" = internal
 	answer      *lemma.Answer

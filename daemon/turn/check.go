@@ -22,6 +22,7 @@ type occasion struct {
 	action string       // the strongest of them in one line
 	calls  string       // hash of all of them, "" at the prompt
 	acts   []*ruled     // the calls themselves, none at the prompt
+	taken  verified     // what they take for granted
 }
 
 // destroys reports whether what waits may destroy something.
@@ -92,6 +93,7 @@ func (e *Engine) check(ctx context.Context, q *Request, t *live, body []byte, oc
 	if err != nil {
 		return outcome{}, fmt.Errorf("verify premises: %w", err)
 	}
+	c.with(oc.taken)
 	t.stage = "decide"
 	return e.decideOn(ctx, q, t, c)
 }
@@ -114,7 +116,10 @@ func (e *Engine) decideOn(ctx context.Context, q *Request, t *live, c *checked) 
 		HoldOnUnverifiable: set.HoldOnUnverifiable, AnnotateGaps: set.AnnotateGaps, Claims: claims(c.found),
 	})
 	t.gated, c.asks = true, false
-	if !d.Deny || len(d.Hold) > 0 || d.HoldTurn {
+	switch {
+	case d.Decision == lemma.DecBlocked && c.deniedByPremise():
+		d.Hold, d.HoldTurn = nil, false // no answer of a person would let it out
+	case !d.Deny || len(d.Hold) > 0 || d.HoldTurn:
 		e.askAction(q, c, &d)
 	}
 	t.decision = decide(c.before, d.Decision)
@@ -224,7 +229,7 @@ func declared(p pass, oc occasion) []lemma.Body {
 func claims(found []finding) []gate.Claim {
 	out := make([]gate.Claim, len(found))
 	for i, f := range found {
-		out[i] = gate.Claim{Origin: f.origin, LoadBearing: f.bearing, Provenance: f.provenance, Verdict: f.verdict, Reason: f.reason}
+		out[i] = gate.Claim{Origin: f.origin, LoadBearing: f.bearing, Provenance: f.provenance, Verdict: f.verdict, Reason: f.reason, Class: f.class, Effect: f.effect, OnFalse: f.onFalse, OnUnknown: f.onUnknown}
 		if f.answer != nil {
 			out[i].Answer = f.answer.Answer
 		}

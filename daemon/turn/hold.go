@@ -342,6 +342,8 @@ func blockedText(c *checked, d gate.Out, h lemma.Hold) string {
 	acts := slices.ContainsFunc(h.Items, func(it lemma.HoldItem) bool { return it.Action != nil })
 	if acts {
 		b.WriteString("gettier stopped this: it needs a person's approval, and nobody attends.\n")
+	} else if len(h.Items) == 0 {
+		b.WriteString("gettier stopped this: it rests on something that is not so here.\n")
 	} else {
 		b.WriteString("gettier stopped this: a destructive action rests on something that was not settled.\n")
 	}
@@ -349,6 +351,11 @@ func blockedText(c *checked, d gate.Out, h lemma.Hold) string {
 		fmt.Fprintf(&b, "  Assumed:  %s\n", unframed(c.found[i].claim))
 		for _, tr := range c.found[i].tried {
 			fmt.Fprintf(&b, "  Tried:    %s\n", unframed(tr))
+		}
+	}
+	for _, f := range c.found {
+		if len(h.Items) == 0 && f.verdict == lemma.Contradicted {
+			fmt.Fprintf(&b, "  Assumed:  %s\n  Measured: %s = %s (%s)\n", unframed(f.claim), unframed(f.key), unframed(f.measured), unframed(f.sensor))
 		}
 	}
 	for _, it := range h.Items {
@@ -359,7 +366,9 @@ func blockedText(c *checked, d gate.Out, h lemma.Hold) string {
 	if d.HoldTurn || acts && c.undeclared {
 		b.WriteString("  The model did not say which facts the plan depends on.\n")
 	}
-	if acts {
+	if len(h.Items) == 0 {
+		b.WriteString("Nothing was run.")
+	} else if acts {
 		fmt.Fprintf(&b, "Nothing was run. A person can approve it in a terminal (gettier answer %s), then ask again.", short(h.ID))
 	} else {
 		fmt.Fprintf(&b, "Nothing was run. A person can answer in a terminal (gettier answer %s), then ask again; or mend the sensor.", short(h.ID))

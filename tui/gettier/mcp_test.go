@@ -51,7 +51,7 @@ func TestMCP(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n",
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n",
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n",
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"decide","arguments":{"command":"rm -rf data"}}}` + "\n",
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"decide","arguments":{"command_line":"rm -rf data"}}}` + "\n",
 	}}
 	d.heard = sync.NewCond(&d.mu)
 	a := &app{env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}}
