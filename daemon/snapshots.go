@@ -13,6 +13,7 @@ import (
 	"gettier.dev/gettierd/daemon/credential"
 	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/ledger"
+	"gettier.dev/gettierd/ledger/snapshot"
 	"gettier.dev/gettierd/ledger/witness"
 )
 
@@ -77,11 +78,15 @@ type snapshots struct {
 	ledger *ledger.Ledger
 	places func() []place
 	every  func() time.Duration
-	warn   func(string)
+	warn   func(string) // of what a person must see
+	note   func(string) // of what may be over at the next attempt, and stands in status until then
 
 	mu    sync.Mutex
 	state map[string]*keeping // by the place's name
 }
+
+// errRewritten: the place has a checkpoint that the log does not contain.
+var errRewritten = errors.New("the log was rewritten or cut")
 
 // keeping is how a place stands.
 type keeping struct {
@@ -92,7 +97,7 @@ type keeping struct {
 
 func (d *Daemon) newSnapshots() *snapshots {
 	return &snapshots{
-		ledger: d.ledger, warn: d.warn, places: func() []place { return d.conf.cur.Load().kept },
+		ledger: d.ledger, warn: d.warn, note: func(s string) { d.log.Warn(s) }, places: func() []place { return d.conf.cur.Load().kept },
 		every: func() time.Duration { return d.conf.live().Audit.Snapshots.Every },
 	}
 }
@@ -143,8 +148,11 @@ func (s *snapshots) tick(ctx context.Context, now time.Time) {
 			k.failed = clean(err.Error())
 		}
 		s.mu.Unlock()
-		if err != nil {
-			s.warn("checkpoints are not kept outside: " + p.name + ": " + k.failed)
+		switch text := "checkpoints are not kept outside: " + p.name + ": "; {
+		case errors.Is(err, errRewritten), errors.Is(err, snapshot.ErrForked):
+			s.warn(text + clean(err.Error()))
+		case err != nil:
+			s.note(text + clean(err.Error()))
 		}
 	}
 }
@@ -167,17 +175,17 @@ func (s *snapshots) keep(ctx context.Context, p place) (uint64, error) {
 	if old != nil {
 		before, err := l.Keys().Open(old)
 		if err != nil {
-			return 0, fmt.Errorf("the newest one there does not hold: %w", err)
+			return 0, fmt.Errorf("%w: the newest one there is not of this log: %w", errRewritten, err)
 		}
 		if before.Size > now.Size {
-			return 0, fmt.Errorf("the log has %d entries, it has a checkpoint of %d", now.Size, before.Size)
+			return 0, fmt.Errorf("%w: it has %d entries, a checkpoint of %d was kept", errRewritten, now.Size, before.Size)
 		}
 		root, err := l.RootAt(before.Size)
 		if err != nil {
 			return 0, err
 		}
 		if root != before.Root {
-			return 0, fmt.Errorf("the log was rewritten: it has a checkpoint of %d entries that the log does not contain", before.Size)
+			return 0, fmt.Errorf("%w: it does not contain the checkpoint of %d entries that was kept", errRewritten, before.Size)
 		}
 	}
 	return now.Size, p.to.Put(ctx, now.Origin, now.Size, signed)
@@ -202,4 +210,3 @@ func (s *snapshots) status() []ipc.OutsideCopy {
 	}
 	return out
 }
-

@@ -39,7 +39,7 @@ func TestSnapshots(t *testing.T) {
 	c := config.Snapshots{Every: time.Hour}
 	var warned []string
 	l := open("first")
-	s := snapshots{ledger: l, warn: func(w string) { warned = append(warned, w) }, every: func() time.Duration { return c.Every }, places: func() []place {
+	s := snapshots{ledger: l, every: func() time.Duration { return c.Every }, places: func() []place {
 		if c.Dir == "" {
 			return nil
 		}
@@ -47,6 +47,8 @@ func TestSnapshots(t *testing.T) {
 		p.to, p.err = witness.Parse(p.name, witness.Access{})
 		return []place{p}
 	}}
+	s.warn = func(w string) { warned = append(warned, w) }
+	s.note = s.warn
 	tick := func(at time.Time) { s.tick(context.Background(), at) }
 	kept := func() int {
 		t.Helper()
@@ -81,7 +83,7 @@ func TestSnapshots(t *testing.T) {
 	// The same key, but a log that was written anew: shorter, then longer.
 	s.ledger, s.state = open("second"), nil
 	tick(now.Add(9 * time.Hour))
-	if len(warned) != 1 || !strings.Contains(warned[0], "has a checkpoint of 3") {
+	if len(warned) != 1 || !strings.Contains(warned[0], "a checkpoint of 3 was kept") {
 		t.Fatal(warned)
 	}
 	for range 4 {
