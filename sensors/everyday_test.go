@@ -252,13 +252,13 @@ func TestPorts(t *testing.T) {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		t.Skip("there is no process table here")
 	}
-	node, err := exec.LookPath("python3")
-	if err != nil {
+	python := "/usr/bin/python3"
+	if _, err := os.Stat(python); err != nil {
 		t.Skip("python3 is not installed")
 	}
 	shopRoot, other := shop(t, map[string]string{"a.js": "x"}), shop(t, nil)
 	listen := func(dir string) (string, string) {
-		cmd := exec.Command(node, "-I", "-S", "-c", "import socket,sys\ns=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(1); print(s.getsockname()[1], flush=True); sys.stdin.read()")
+		cmd := exec.Command(python, "-I", "-S", "-c", "import socket,sys\ns=socket.socket(); s.bind(('127.0.0.1',0)); s.listen(1); print(s.getsockname()[1], flush=True); sys.stdin.read()")
 		cmd.Dir = dir
 		in, err := cmd.StdinPipe()
 		if err != nil {
