@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -46,9 +47,33 @@ func (s *settings) places(c *config.Config) []place {
 		if p.err == nil {
 			p.to, p.err = witness.Parse(spec, a)
 		}
+		if name := within(c, spec); p.err == nil && name != "" {
+			p.to, p.err = nil, fmt.Errorf("it lies in the project %s, where agents write", name)
+		}
 		out = append(out, p)
 	}
 	return out
+}
+
+// within names the project that a place of this machine lies in: there it would be
+// no outside, and a repository's own configuration can make git run things.
+func within(c *config.Config, spec string) string {
+	path, local := strings.CutPrefix(spec, "dir:")
+	if !local {
+		if path, local = strings.CutPrefix(spec, "git:"); !local {
+			return ""
+		}
+		path, _, _ = strings.Cut(path, "#")
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	for _, p := range c.Projects {
+		if rel, err := filepath.Rel(p.Root, path); err == nil && filepath.IsLocal(rel) {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // s3 reads what the s3: places are written with.

@@ -99,3 +99,34 @@ func TestSnapshots(t *testing.T) {
 		t.Fatal(warned)
 	}
 }
+
+// TestPlaces: what the configuration names, and what is no place outside.
+func TestPlaces(t *testing.T) {
+	root := t.TempDir()
+	s := &settings{d: &Daemon{}}
+	c := &config.Config{Projects: []config.Project{{Name: "shop", Root: root}}}
+	c.Audit.Snapshots.Dir = "/outside"
+	c.Audit.Witness = "git:" + root + "/sub#away, dir:" + root + ",https://h/p,, s3:https://h/b , ftp://h"
+	t.Setenv("PLANTED", "a secret")
+	want := []string{"dir:/outside ", "git:" + root + "/sub#away project shop", "dir:" + root + " project shop", "https://h/p ", "s3:https://h/b secret key", "ftp://h no place"}
+	check := func() {
+		t.Helper()
+		got := s.places(c)
+		if len(got) != len(want) {
+			t.Fatalf("%+v", got)
+		}
+		for i, p := range got {
+			name, why, _ := strings.Cut(want[i], " ")
+			if p.name != name || (p.err == nil) != (why == "") || p.err != nil && !strings.Contains(p.err.Error(), why) || (p.to == nil) != (p.err != nil) {
+				t.Errorf("%+v, want %s", p, want[i])
+			}
+		}
+	}
+	check()
+	c.Audit.S3 = config.S3{AccessKeyID: "me", KeyEnv: "PLANTED"}
+	want[4] = "s3:https://h/b "
+	check()
+	c.Audit.S3.KeyFile = "/elsewhere"
+	want[4] = "s3:https://h/b secret key"
+	check()
+}

@@ -51,6 +51,9 @@ func gitEnv() []string {
 			out = append(out, kv)
 		}
 	}
+	if _, set := os.LookupEnv("GIT_SSH_COMMAND"); !set {
+		out = append(out, "GIT_SSH_COMMAND=ssh") // before the repository's core.sshCommand
+	}
 	return out
 }
 
@@ -128,7 +131,7 @@ func (r repository) push(ctx context.Context) error {
 	if r.remote == "" {
 		return nil
 	}
-	_, err := r.git(ctx, nil, "push", "--quiet", "--no-verify", r.remote, Ref+":"+Ref)
+	_, err := r.git(ctx, nil, "push", "--quiet", "--no-verify", "--no-signed", "--receive-pack=git-receive-pack", r.remote, Ref+":"+Ref)
 	return err
 }
 

@@ -52,6 +52,10 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KChainOpened:         told((*teller).chainOpened),
 	lemma.KChainRecovered:      told((*teller).chainRecovered),
 	lemma.KBlobForgotten:       told((*teller).blobForgotten),
+	lemma.KKeyRotated:          told((*teller).keyRotated),
+	lemma.KKeyCreated:          told((*teller).keyCreated),
+	lemma.KKeyRevoked:          told((*teller).keyRevoked),
+	lemma.KKeySealed:           told((*teller).keySealed),
 }
 
 func (t *teller) opened(e ipc.Entry, b lemma.TurnOpened) {
@@ -195,6 +199,22 @@ func (t *teller) factExpired(e ipc.Entry, b lemma.FactExpired) {
 
 func (t *teller) knowledge(e ipc.Entry, b lemma.KnowledgeChanged) {
 	t.say("remember", e, "%s by %s: %s", string(b.Op), words.Person(b.By), b.Knowledge.Text)
+}
+
+func (t *teller) keyRotated(e ipc.Entry, b lemma.KeyRotated) {
+	t.say("other", e, "the log's key is now %s, by %s", words.Hash(b.New), words.Or(b.By, "nobody known"))
+}
+
+func (t *teller) keyCreated(e ipc.Entry, b lemma.KeyCreated) {
+	t.say("other", e, "%s (%s) may use the proxy: %s, by %s", b.Name, b.ID, strings.Join(b.Scopes, ", "), words.Or(b.By, "nobody known"))
+}
+
+func (t *teller) keyRevoked(e ipc.Entry, b lemma.KeyRevoked) {
+	t.say("other", e, "%s ended, by %s", b.ID, words.Or(b.By, "nobody known"))
+}
+
+func (t *teller) keySealed(e ipc.Entry, b lemma.KeySealed) {
+	t.say("other", e, "the upstream key %s is kept, encrypted, by %s", b.Name, words.Or(b.By, "nobody known"))
 }
 
 func (t *teller) hold(e ipc.Entry, b lemma.HoldOpened) {
