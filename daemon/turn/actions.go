@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -204,6 +205,9 @@ func (e *Engine) measurable(t *live, text string) string {
 // allow records the calls as allowed. What a person approved leaves on that
 // word, and a word that was given for once is used up by this entry.
 func (e *Engine) allow(ctx context.Context, t *live, rs []*ruled, why string) error {
+	if !e.spend(rs) {
+		return errors.New("fail_closed:approval: what was approved once has happened already")
+	}
 	t.openCalls = nil
 	for _, r := range rs {
 		if r.act.Effect.AtLeast(shell.Mutate) && t.scope.Name != "" {

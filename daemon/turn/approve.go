@@ -23,9 +23,10 @@ const (
 
 // Bounds of what a hold shows of an action.
 const (
-	maxActionText = 4 << 10 // bytes of its command or arguments
-	maxArgvs      = 16      // programs
-	maxArgv       = 32      // words of each
+	maxActionText = 16 << 10 // bytes of its command or arguments; a longer one is not asked about
+	maxArgvs      = 64       // programs, likewise
+	maxAsked      = 16       // actions of one answer, likewise
+	maxArgv       = 32       // words of each
 	maxSignals    = 16
 	maxTargets    = 16
 )
@@ -119,7 +120,12 @@ func carriedOut(phase string, observe bool, d action.Decision) action.State {
 
 // refusedCall finds the first call that must not leave and says why of each.
 func refusedCall(q *Request, t *live, rs []*ruled) (first *ruled) {
+	asked := 0
 	for _, r := range rs {
+		waits := r.answer == nil && (r.state == action.RequireConfirm || r.state == action.Escalate)
+		if waits {
+			asked++
+		}
 		switch {
 		case r.state == action.Deny:
 			r.refusal = r.d.Reason
@@ -127,6 +133,11 @@ func refusedCall(q *Request, t *live, rs []*ruled) (first *ruled) {
 			r.refusal = deniedBy(*r.answer)
 		case t.side && r.state != action.Allow:
 			r.refusal = r.d.Reason + " (a client's own errand asks nobody)"
+		case waits && (len(textOf(r)) > maxActionText || len(r.d.Findings) > maxArgvs):
+			// What cannot be shown whole cannot be approved.
+			r.refusal = r.d.Reason + " (it is too long for a person to be asked about: take a smaller step)"
+		case waits && asked > maxAsked:
+			r.refusal = r.d.Reason + " (more actions than a person can be asked about at once: take fewer)"
 		}
 		if r.refusal != "" && first == nil {
 			first = r
@@ -217,13 +228,41 @@ func reaches(a lemma.Answer, asked lemma.HeldAction, r *ruled) bool {
 	return len(asked.Prefix) > 0 && asked.State == string(r.state) && approval.Covers(asked.Targets, r.bind.Targets)
 }
 
+// textOf is what a person reads of a call: its command, or its arguments.
+func textOf(r *ruled) string {
+	if r.act.Command != "" {
+		return r.act.Command
+	}
+	return string(r.call.Args)
+}
+
+// spend uses up what was said for once. It is false when another request let an
+// action out by the same word meanwhile.
+func (e *Engine) spend(rs []*ruled) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range rs {
+		if r.answer == nil || r.answer.Scope != lemma.ScopeOnce {
+			continue
+		}
+		word := r.answer.Hold + "/" + r.answer.Item
+		if e.spent[word] {
+			return false
+		}
+		if e.spent == nil || len(e.spent) >= maxSpent {
+			e.spent = map[string]bool{} // older ones stand on the chain
+		}
+		e.spent[word] = true
+	}
+	return true
+}
+
+// maxSpent bounds the words remembered beside the chain.
+const maxSpent = 4096
+
 // actionItem is an act as a hold shows it.
 func (e *Engine) actionItem(t *live, id int, r *ruled, undeclared bool) lemma.HoldItem {
-	text := r.act.Command
-	if text == "" {
-		text = string(r.call.Args)
-	}
-	text = e.Redact(strings.ToValidUTF8(text, "�"))
+	text := e.Redact(strings.ToValidUTF8(textOf(r), "�"))
 	a := &lemma.HeldAction{
 		Hash: r.bind.Hash, Tool: cutText(r.call.Name, maxValueText), Text: text, Cwd: cutText(e.Redact(t.scope.Cwd), maxClaimText), Effect: string(r.act.Effect),
 		State: string(r.state), DecisionID: r.d.DecisionID, Policy: cutText(r.d.Policy, maxValueText), Findings: []string{},

@@ -156,6 +156,7 @@ type Engine struct {
 	telling sync.Mutex // from looking at what no block has told to storing the block
 	mu      sync.Mutex
 	convs   map[string]*conversation
+	spent   map[string]bool // approvals for once that were used, by hold and item
 	breaker breaker
 	budget  holdCounter
 	reuse   reuse
