@@ -45,6 +45,7 @@ type Receipt struct {
 // group is what a producer hands to the writer.
 type group struct {
 	items   []item
+	one     [1]item // room for the items of nearly every group
 	blobs   []packed
 	forget  [][32]byte // blobs to drop when nothing newer names them; the items say up to where
 	through uint64
@@ -85,7 +86,10 @@ func (l *Ledger) prepare(drafts []Draft) (*group, error) {
 	if len(drafts) == 0 || len(drafts) > maxDrafts {
 		return nil, fmt.Errorf("append %d drafts: %w: 1 to %d at a time", len(drafts), ErrDraft, maxDrafts)
 	}
-	g := &group{done: make(chan struct{}), items: make([]item, 0, len(drafts))}
+	g := &group{done: make(chan struct{})}
+	if g.items = g.one[:0]; len(drafts) > 1 {
+		g.items = make([]item, 0, len(drafts))
+	}
 	for _, d := range drafts {
 		if d.Body == nil {
 			return nil, fmt.Errorf("append: %w: no body", ErrDraft)
@@ -169,9 +173,11 @@ func ready(turn string, body lemma.Body) (item, error) {
 	if err != nil {
 		return item{}, fmt.Errorf("append %s: %w", kind, err)
 	}
-	canon, err := chain.Canonical(plain)
-	if err != nil {
-		return item{}, fmt.Errorf("append %s: %w", kind, err)
+	canon := plain
+	if !chain.IsCanonical(plain) {
+		if canon, err = chain.Canonical(plain); err != nil {
+			return item{}, fmt.Errorf("append %s: %w", kind, err)
+		}
 	}
 	value, err := decodeBody(kind, canon)
 	if err != nil {

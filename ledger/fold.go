@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,7 +20,7 @@ const foldVersion = 4
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
-// next call.
+// next call; a key that was given may change after it, a value may not.
 type state interface {
 	get(b bucket, key []byte) []byte
 	put(b bucket, key, value []byte) error
@@ -33,6 +34,7 @@ type fold struct {
 	s     state
 	turns map[string]*TurnRow // rows of this batch, written by flush
 	order []string            // of turns, so that flush is deterministic
+	key   []byte              // room for a key
 }
 
 func newFold(s state) *fold { return &fold{s: s, turns: map[string]*TurnRow{}} }
@@ -212,11 +214,12 @@ func putJSON(s state, b bucket, key []byte, v any) error {
 	if err != nil {
 		return fmt.Errorf("fold %s: %w", b, err)
 	}
-	canon, err := chain.Canonical(plain)
-	if err != nil {
-		return fmt.Errorf("fold %s: %w", b, err)
+	if !chain.IsCanonical(plain) {
+		if plain, err = chain.Canonical(plain); err != nil {
+			return fmt.Errorf("fold %s: %w", b, err)
+		}
 	}
-	return s.put(b, key, canon)
+	return s.put(b, key, plain)
 }
 
 // getJSON reads a stored value; ok is false when there is none. A value that
@@ -234,6 +237,7 @@ func getJSON[T any](s state, b bucket, key []byte) (v T, ok bool) {
 type txState struct {
 	tx      *bbolt.Tx
 	buckets [bucketCount]*bbolt.Bucket
+	num     [8]byte // room for a key that is a number
 }
 
 func newTxState(tx *bbolt.Tx) *txState { return &txState{tx: tx} }
@@ -261,6 +265,12 @@ func (s *txState) put(b bucket, key, value []byte) error {
 	}
 	return nil
 }
+
+// putAt is put under a number.
+func (s *txState) putAt(b bucket, at uint64, value []byte) error {
+	return s.put(b, binary.BigEndian.AppendUint64(s.num[:0], at), value)
+}
+
 func (s *txState) del(b bucket, key []byte) error {
 	if err := s.bucket(b).Delete(key); err != nil {
 		return fmt.Errorf("delete from %s: %w", b, err)
@@ -272,7 +282,7 @@ func (s *txState) del(b bucket, key []byte) error {
 func (s *txState) grow(tree *chain.Tree, leaf chain.Digest) (err error) {
 	tree.Append(leaf, func(n chain.Node) {
 		if n.Level >= storedLevel && err == nil {
-			err = s.put(bTree, u64(n.Index()), n.Hash[:])
+			err = s.putAt(bTree, n.Index(), append([]byte(nil), n.Hash[:]...))
 		}
 	})
 	return err

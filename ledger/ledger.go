@@ -163,6 +163,10 @@ func (l *Ledger) submit(ctx context.Context, g *group) (Receipt, error) {
 	if err := l.in.put(g); err != nil {
 		return Receipt{}, err
 	}
+	if ctx.Done() == nil { // nothing to choose between
+		<-g.done
+		return g.receipt, g.err
+	}
 	select {
 	case <-g.done:
 	case <-ctx.Done():

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
@@ -98,7 +99,8 @@ func (f *fold) turn(e chain.Entry, value lemma.Body) error {
 	if e.Turn == "" {
 		return nil
 	}
-	if err := f.s.put(bTurnEntries, turnEntryKey(e.Turn, e.Seq), []byte{}); err != nil {
+	f.key = binary.BigEndian.AppendUint64(part(f.key[:0], e.Turn), e.Seq)
+	if err := f.s.put(bTurnEntries, f.key, []byte{}); err != nil {
 		return err
 	}
 	r := f.row(e.Turn)

@@ -39,6 +39,7 @@ type writer struct {
 	keptAt   time.Time    // when one was last kept
 	copied   uint64       // size of the checkpoint outside the file
 	copiedAt time.Time
+	room     []byte // where the entries of a commit are encoded
 }
 
 // run drains the inbox until it is closed and empty.
@@ -127,6 +128,24 @@ func (l *Ledger) write(batch []*group) {
 	}
 }
 
+// take returns room for the entries of a batch. bbolt reads it until the commit
+// has ended; the next one may use it again.
+func (w *writer) take(batch []*group) []byte {
+	n := 0
+	for _, g := range batch {
+		for _, it := range g.items {
+			n += len(it.body) + chain.Overhead(it.kind, tenant, it.turn)
+		}
+	}
+	if n > batchBytes { // rare: not to be kept
+		return make([]byte, 0, n)
+	}
+	if cap(w.room) < n {
+		w.room = make([]byte, 0, max(n, 2*cap(w.room)))
+	}
+	return w.room[:0]
+}
+
 // commit writes the batch in one transaction. State moves only when it is durable.
 func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 	now := l.opt.Now()
@@ -136,6 +155,7 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 	before := tree.Size()
 	receipts := make([]Receipt, len(batch))
 	var cp []byte
+	room := l.w.take(batch)
 	err := guard(func() error {
 		return l.db.Update(func(tx *bbolt.Tx) error {
 			s := newTxState(tx)
@@ -165,12 +185,14 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 							return err
 						}
 					}
-					e := chain.Entry{V: chain.Version, Seq: tree.Size(), TS: ts, Kind: it.kind, Tenant: tenant, Turn: it.turn, Prev: chain.Link(prev), Body: it.body}
-					raw, err := chain.AppendEntry(make([]byte, 0, len(it.body)+320), e)
+					e := chain.Entry{V: chain.Version, Seq: tree.Size(), TS: ts, Kind: it.kind, Tenant: tenant, Turn: it.turn, Body: it.body}
+					whole, err := chain.AppendNext(room, e, prev)
 					if err != nil {
 						return err
 					}
-					if err := s.put(bChain, u64(e.Seq), raw); err != nil {
+					raw := whole[len(room):len(whole):len(whole)]
+					room = whole
+					if err := s.putAt(bChain, e.Seq, raw); err != nil {
 						return err
 					}
 					prev = chain.Hash(raw)

@@ -18,6 +18,11 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e, err := chain.Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := make([]byte, 0, len(raw))
 	tree := new(chain.Tree)
 	for name, c := range map[string]struct {
 		most float64
@@ -25,6 +30,16 @@ func TestAllocations(t *testing.T) {
 	}{
 		"Decode": {1, func() { // the string of the frame
 			if _, err := chain.Decode(raw); err != nil {
+				t.Error(err)
+			}
+		}},
+		"IsCanonical": {0, func() {
+			if !chain.IsCanonical(raw) {
+				t.Error("an entry is not canonical")
+			}
+		}},
+		"AppendNext": {0, func() {
+			if _, err := chain.AppendNext(room[:0], e, chain.Digest{}); err != nil {
 				t.Error(err)
 			}
 		}},

@@ -18,6 +18,9 @@ const maxInteger = 1 << 53
 // integers beyond 2^53 and numbers beyond the doubles. Numbers with a
 // fraction or an exponent are doubles, as the RFC has them. src is not changed.
 func Canonical(src []byte) ([]byte, error) {
+	if IsCanonical(src) {
+		return append(make([]byte, 0, len(src)), src...), nil
+	}
 	out, err := jsontext.AppendFormat(make([]byte, 0, len(src)), src,
 		jsontext.CanonicalizeRawInts(true),
 		jsontext.CanonicalizeRawFloats(true),
@@ -30,6 +33,10 @@ func Canonical(src []byte) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// IsCanonical reports that src surely is its own canonical form. It allocates
+// nothing. False says nothing: Canonical tells.
+func IsCanonical(src []byte) bool { return canonicalValue(src, 0, 0) == len(src) }
 
 // unfaithful returns where valid JSON holds an integer literal beyond 2^53 or a
 // number beyond the doubles, else -1.

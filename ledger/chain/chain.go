@@ -85,6 +85,26 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := check(e); err != nil {
 		return nil, err
 	}
+	return appendFrame(dst, e, e.Prev)
+}
+
+// AppendNext is AppendEntry with the hash of the entry before instead of its
+// spelling: a writer has that at hand, and a string for each entry would be made
+// for nothing. e.Prev is not read.
+func AppendNext(dst []byte, e Entry, prev Digest) ([]byte, error) {
+	if err := checkMembers(e); err != nil {
+		return nil, err
+	}
+	if e.Seq == 0 && prev != (Digest{}) {
+		return nil, fmt.Errorf("check entry 0: %w: prev of the first entry", ErrFormat)
+	}
+	var link [2 * sha256.Size]byte
+	hex.Encode(link[:], prev[:])
+	return appendFrame(dst, e, link[:])
+}
+
+// appendFrame puts the members of a checked entry around its body.
+func appendFrame[T string | []byte](dst []byte, e Entry, prev T) ([]byte, error) {
 	from := len(dst)
 	// The members stand in RFC 8785 order, and no value below needs an escape.
 	dst = append(dst, `{"body":`...)
@@ -92,7 +112,7 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	dst = append(dst, `,"kind":"`...)
 	dst = append(dst, e.Kind...)
 	dst = append(dst, `","prev":"`...)
-	dst = append(dst, e.Prev...)
+	dst = append(dst, prev...)
 	dst = append(dst, `","seq":`...)
 	dst = strconv.AppendUint(dst, e.Seq, 10)
 	dst = append(dst, `,"tenant":"`...)
@@ -245,6 +265,20 @@ func objectEnd(b []byte) int {
 
 // check holds the rules for the members around the body.
 func check(e Entry) error {
+	if err := checkMembers(e); err != nil {
+		return err
+	}
+	if !lowerHex(e.Prev) {
+		return fmt.Errorf("check entry %d: %w: prev", e.Seq, ErrFormat)
+	}
+	if e.Seq == 0 && e.Prev != ZeroPrev {
+		return fmt.Errorf("check entry 0: %w: prev of the first entry", ErrFormat)
+	}
+	return nil
+}
+
+// checkMembers is check without the link.
+func checkMembers(e Entry) error {
 	bad := func(what string) error { return fmt.Errorf("check entry %d: %w: %s", e.Seq, ErrFormat, what) }
 	if e.V != Version {
 		return bad("version " + strconv.Itoa(e.V))
@@ -260,12 +294,6 @@ func check(e Entry) error {
 	}
 	if e.Turn != "" && !name(e.Turn, isUnder) {
 		return bad("turn")
-	}
-	if !lowerHex(e.Prev) {
-		return bad("prev")
-	}
-	if e.Seq == 0 && e.Prev != ZeroPrev {
-		return bad("prev of the first entry")
 	}
 	if !instant(e.TS) {
 		return bad("ts")

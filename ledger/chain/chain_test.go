@@ -370,3 +370,23 @@ func BenchmarkCanonical(b *testing.B) {
 		}
 	})
 }
+
+// TestAppendNext: with the hash of the entry before it writes what AppendEntry
+// writes with its spelling, and refuses the same.
+func TestAppendNext(t *testing.T) {
+	prev := chain.Hash([]byte("x"))
+	good := chain.Entry{V: chain.Version, Seq: 7, TS: "2026-12-01T10:00:00.000000000Z", Kind: "state.lost", Tenant: "local", Turn: "t_1", Body: []byte(`{"a":1}`)}
+	for name, spoil := range map[string]func(*chain.Entry){
+		"good": func(*chain.Entry) {}, "first": func(e *chain.Entry) { e.Seq = 0 }, "kind": func(e *chain.Entry) { e.Kind = "A" }, "ts": func(e *chain.Entry) { e.TS = "now" },
+		"body": func(e *chain.Entry) { e.Body = []byte("1") }, "no turn": func(e *chain.Entry) { e.Turn = "" }, "large": func(e *chain.Entry) { e.Body = []byte(`{"a":"` + strings.Repeat("x", chain.MaxEntry) + `"}`) },
+	} {
+		e := good
+		spoil(&e)
+		got, err1 := chain.AppendNext([]byte("before"), e, prev)
+		e.Prev = chain.Link(prev)
+		want, err2 := chain.AppendEntry([]byte("before"), e)
+		if string(got) != string(want) || (err1 == nil) != (err2 == nil) {
+			t.Errorf("%s: %q %v, want %q %v", name, got, err1, want, err2)
+		}
+	}
+}
