@@ -163,6 +163,9 @@ func (w *walker) program(name string, c call) stream {
 	if e, rule, why := sensitive(r, name); e != "" {
 		r.effect, r.rule, r.why = Join(r.effect, e), rule, why
 	}
+	if what := sendsSecret(name, c); what != "" && !r.effect.AtLeast(Opaque) {
+		r.effect, r.rule, r.why = Opaque, "send.secret", name+" sends "+what+" to another machine"
+	}
 	w.add(c, r)
 	switch name {
 	case "set":
@@ -174,7 +177,9 @@ func (w *walker) program(name string, c call) stream {
 	case "popd":
 		w.lost = true
 	}
-	return output(c.args, c.in)
+	out := output(c.args, c.in)
+	out.secret = secretOut(name, c)
+	return out
 }
 
 // setArgs is set -- a b: from here on these are $1 and $2. In a branch that is

@@ -24,17 +24,19 @@ func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			v := w.heredoc(r)
-			if in = (stream{known, v.s}); v.dyn {
-				in = stream{unknown, v.s}
+			if in = (stream{kind: known, text: v.s}); v.dyn {
+				in = stream{kind: unknown, text: v.s}
 			}
 		case syntax.WordHdoc:
 			v := w.word(r.Word)
-			if in = (stream{known, v.s + "\n"}); v.dyn {
-				in = stream{unknown, v.s}
+			if in = (stream{kind: known, text: v.s + "\n"}); v.dyn {
+				in = stream{kind: unknown, text: v.s}
 			}
 		case syntax.RdrIn:
-			w.word(r.Word)
 			in = stream{kind: unknown}
+			if v := w.word(r.Word); secretPath(v.s) {
+				in.secret = v.s
+			}
 		case syntax.DplIn, syntax.DplOut:
 			v := w.word(r.Word)
 			if r.Op == syntax.DplOut && strings.Trim(v.s, "0123456789-") != "" { // >& file

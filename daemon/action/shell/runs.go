@@ -182,6 +182,9 @@ func (w *walker) ssh(c call) stream {
 	if args[0].s == "--" {
 		args = args[1:]
 	}
+	if c.in.secret != "" {
+		w.note(Opaque, "send.secret", "ssh sends "+c.in.secret+" to another machine")
+	}
 	w.wraps = append(w.wraps, "ssh")
 	for _, a := range args {
 		if a.dyn {

@@ -38,6 +38,8 @@ type walker struct {
 type stream struct {
 	kind streamKind
 	text string
+	// secret is a file of credentials that its bytes come from, "" for none.
+	secret string
 }
 
 type streamKind int
@@ -183,7 +185,7 @@ func (w *walker) stmts(ss []*syntax.Stmt, in stream) stream {
 		}
 		b.WriteString(o.text)
 		if i == len(ss)-1 {
-			out = stream{known, b.String()}
+			out = stream{kind: known, text: b.String()}
 		}
 	}
 	return out
@@ -228,7 +230,7 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 		if a.kind == unknown || b.kind == unknown || c.Op == syntax.OrStmt {
 			return stream{kind: unknown}
 		}
-		return stream{known, a.text + b.text}
+		return stream{kind: known, text: a.text + b.text}
 	case *syntax.Subshell:
 		cwd := w.cwd
 		out := w.stmts(c.Stmts, in)
@@ -451,7 +453,7 @@ func output(argv []word, in stream) stream {
 		if esc {
 			s = ansiC(s)
 		}
-		return stream{known, s + nl}
+		return stream{kind: known, text: s + nl}
 	case "printf":
 		args := argv[1:]
 		if len(args) > 0 && args[0].s == "--" {
@@ -460,7 +462,7 @@ func output(argv []word, in stream) stream {
 		if len(args) == 0 {
 			return stream{kind: known}
 		}
-		return stream{known, printf(args[0].s, args[1:])}
+		return stream{kind: known, text: printf(args[0].s, args[1:])}
 	case "true", ":", "cd", "export":
 		return stream{kind: known}
 	case "cat", "tee":
@@ -472,18 +474,18 @@ func output(argv []word, in stream) stream {
 		}
 	case "rev":
 		if in.kind == known && len(argv) == 1 {
-			return stream{known, reverseLines(in.text)}
+			return stream{kind: known, text: reverseLines(in.text)}
 		}
 	case "base64":
 		if in.kind == known && len(argv) == 2 && (argv[1].s == "-d" || argv[1].s == "-D" || argv[1].s == "--decode") {
 			if b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(in.text), "")); err == nil {
-				return stream{known, string(b)}
+				return stream{kind: known, text: string(b)}
 			}
 		}
 	case "xxd":
 		if in.kind == known && len(argv) >= 2 && strings.Contains(argv[1].s, "r") {
 			if b, err := hex.DecodeString(strings.Join(strings.Fields(in.text), "")); err == nil {
-				return stream{known, string(b)}
+				return stream{kind: known, text: string(b)}
 			}
 		}
 	}

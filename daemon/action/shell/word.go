@@ -28,7 +28,7 @@ func (w *walker) words(ws []*syntax.Word) []word {
 		if strings.IndexByte(braceHint(x), '{') >= 0 {
 			if syntax.SplitBraces(x) {
 				for _, y := range expandBraces(x, 64) {
-					if len(y.Parts) == 0 {
+					if emptyWord(y) {
 						continue // {a,,b} gives two words
 					}
 					out = append(out, w.split(y)...)
@@ -47,6 +47,16 @@ func (w *walker) words(ws []*syntax.Word) []word {
 		}
 	}
 	return out
+}
+
+// emptyWord reports a word of which nothing is left, not even quotes.
+func emptyWord(x *syntax.Word) bool {
+	for _, p := range x.Parts {
+		if l, ok := p.(*syntax.Lit); !ok || l.Value != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // allArgs reports a word that is "$@", or $@ or $* without quotes.
