@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -346,9 +347,10 @@ func lint(file string, data []byte) linted {
 	return r
 }
 
-// readSmall reads a registry file; one that is too large is refused unread.
+// readSmall reads a registry file; one that is too large is refused unread. A pipe
+// that nobody writes to is empty rather than waited for.
 func readSmall(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read registry: %w", err)
 	}
