@@ -34,6 +34,9 @@ func TestCompare(t *testing.T) {
 		got := map[bool]string{true: "true", false: "false"}[holds]
 		if !ok {
 			got = "-"
+			if holds {
+				t.Errorf("line %d: it holds though nothing is settled", i+1)
+			}
 		}
 		if got != c[4] {
 			t.Errorf("line %d: %s: got %s", i+1, l, got)
