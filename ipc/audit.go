@@ -10,7 +10,22 @@ import (
 // Export copies the whole log to w, as one tar that package archive and
 // ledger/FORMAT.md describe. An error means that what w got is not whole.
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
-	resp, err := c.send(ctx, "GET", "/v1/audit/export", nil, nil)
+	return c.file(ctx, "/v1/audit/export", w)
+}
+
+// Backup copies the ledger's file as of now to w. An error means that what w got
+// is not whole.
+func (c *Client) Backup(ctx context.Context, w io.Writer) error {
+	return c.file(ctx, "/v1/ledger/backup", w)
+}
+
+// LedgerSize reads what the ledger takes of the disk.
+func (c *Client) LedgerSize(ctx context.Context) (LedgerSize, error) {
+	return get[LedgerSize](ctx, c, "/v1/ledger/size", nil)
+}
+
+func (c *Client) file(ctx context.Context, path string, w io.Writer) error {
+	resp, err := c.send(ctx, "GET", path, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,25 @@ type OutsideCopy struct {
 	Error string `json:"error,omitempty"` // of the last attempt
 }
 
+// LedgerSize is what the ledger takes of the disk.
+type LedgerSize struct {
+	File    string       `json:"file"`
+	Bytes   int64        `json:"bytes"` // of the file, with the room that was taken ahead
+	Used    int64        `json:"used"`
+	Entries uint64       `json:"entries"`
+	Day     uint64       `json:"day"`     // entries of the last 24 hours
+	PerDay  int64        `json:"per_day"` // bytes that a day like the last one adds
+	Room    uint64       `json:"room"`    // bytes left on its disk
+	Buckets []BucketSize `json:"buckets"`
+}
+
+// BucketSize is what one bucket of the ledger takes.
+type BucketSize struct {
+	Name  string `json:"name"`
+	Keys  int    `json:"keys"`
+	Bytes int64  `json:"bytes"`
+}
+
 // Head is the end of the chain.
 type Head struct {
 	Size   uint64 `json:"size"`

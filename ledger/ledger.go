@@ -93,6 +93,8 @@ type Ledger struct {
 	w       writer
 	done    chan struct{} // closed when the writer has ended
 
+	aged aged
+
 	closeOnce sync.Once
 	closeErr  error
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"gettier.dev/gettierd/ledger/lemma"
@@ -115,24 +116,40 @@ func forget(s state, sums [][32]byte, through uint64) error {
 	return nil
 }
 
-// firstAt returns the sequence number of the first entry at or after t, by
-// bisection: the chain's times rise but for clock jumps.
+// firstAt returns the sequence number of the first entry at or after t. The
+// chain's times need not rise: a clock that was set back leaves a young entry
+// with an old time, and a search by halves could land on it and take all before
+// it for old. So the entries are read in order, each once while t moves on.
 func (l *Ledger) firstAt(t time.Time) (uint64, error) {
-	lo, hi := uint64(0), l.Head().Size
 	at := lemma.Time(t)
-	for lo < hi {
-		mid := lo + (hi-lo)/2
-		e, _, err := l.At(mid)
+	l.aged.Lock()
+	defer l.aged.Unlock()
+	if at < l.aged.at {
+		l.aged.seq = 0
+	}
+	l.aged.at = at
+	for {
+		es, err := l.Entries(l.aged.seq, sliceEntries)
 		if err != nil {
 			return 0, err
 		}
-		if e.TS < at {
-			lo = mid + 1
-		} else {
-			hi = mid
+		for _, e := range es {
+			if e.TS >= at {
+				return l.aged.seq, nil
+			}
+			l.aged.seq = e.Seq + 1
+		}
+		if len(es) == 0 {
+			return l.aged.seq, nil
 		}
 	}
-	return lo, nil
+}
+
+// aged is up to where entries are known to be older than a time.
+type aged struct {
+	sync.Mutex
+	at  string
+	seq uint64
 }
 
 // rebuild refolds the whole chain into empty fold buckets, in one transaction. It

@@ -2,6 +2,7 @@ package ipcserver
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -43,9 +44,24 @@ func (s *Server) plainText(w http.ResponseWriter, r *http.Request, b []byte, err
 	_, _ = w.Write(b) // the client is gone: nobody to tell
 }
 
-// auditExport streams the whole log as a tar. What fails after the first byte
-// can only be told by cutting the connection: the tar then lacks its end.
+// auditExport streams the whole log as a tar.
 func (s *Server) auditExport(w http.ResponseWriter, r *http.Request) {
+	s.sendFile(w, r, "application/x-tar", s.o.Backend.Export)
+}
+
+// ledgerBackup streams a copy of the ledger's file.
+func (s *Server) ledgerBackup(w http.ResponseWriter, r *http.Request) {
+	s.sendFile(w, r, "application/octet-stream", s.o.Backend.Backup)
+}
+
+// ledgerSize answers with what the ledger takes of the disk.
+func (s *Server) ledgerSize(w http.ResponseWriter, r *http.Request) {
+	plain(s, w, r, s.o.Backend.LedgerSize)
+}
+
+// sendFile streams what from writes. What fails after the first byte can only be
+// told by cutting the connection: the file then lacks its end.
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, kind string, from func(context.Context, io.Writer) error) {
 	if q := readQuery(r); q.err != nil {
 		s.fail(w, r, q.err)
 		return
@@ -67,14 +83,14 @@ func (s *Server) auditExport(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	})
-	out := &timed{w: w, rc: http.NewResponseController(w), stall: s.o.Stall}
-	err = s.o.Backend.Export(ctx, out)
+	out := &timed{w: w, kind: kind, rc: http.NewResponseController(w), stall: s.o.Stall}
+	err = from(ctx, out)
 	switch {
 	case err == nil:
 	case !out.begun:
 		s.fail(w, r, err)
 	default:
-		s.log.Warn("export", "error", err.Error())
+		s.log.Warn("send file", "error", err.Error())
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -83,6 +99,7 @@ func (s *Server) auditExport(w http.ResponseWriter, r *http.Request) {
 // but not stand still.
 type timed struct {
 	w     http.ResponseWriter
+	kind  string // Content-Type
 	rc    *http.ResponseController
 	stall time.Duration
 	begun bool
@@ -91,7 +108,7 @@ type timed struct {
 func (t *timed) Write(b []byte) (int, error) {
 	if !t.begun {
 		t.begun = true
-		t.w.Header().Set("Content-Type", "application/x-tar")
+		t.w.Header().Set("Content-Type", t.kind)
 	}
 	if err := t.rc.SetWriteDeadline(time.Now().Add(t.stall)); err != nil {
 		return 0, err

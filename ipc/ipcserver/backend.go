@@ -50,6 +50,11 @@ type Backend interface {
 	// Export writes the whole log as a tar; what fails after the first byte leaves
 	// it without its end.
 	Export(ctx context.Context, w io.Writer) error
+	// Backup writes a copy of the ledger's file as of now; what fails after the
+	// first byte leaves it without its end.
+	Backup(ctx context.Context, w io.Writer) error
+	// LedgerSize is what the ledger takes of the disk.
+	LedgerSize(ctx context.Context) (ipc.LedgerSize, error)
 	// Proof is the proof that an entry is in the log.
 	Proof(ctx context.Context, seq uint64) ([]byte, error)
 	// AuditKeys are the log's public keys, a line each.

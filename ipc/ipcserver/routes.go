@@ -34,6 +34,8 @@ func (s *Server) routes() {
 		"GET /v1/audit/checkpoint":       s.checkpoint,
 		"POST /v1/audit/verify":          s.auditVerify,
 		"GET /v1/audit/export":           s.auditExport,
+		"GET /v1/ledger/backup":          s.ledgerBackup,
+		"GET /v1/ledger/size":            s.ledgerSize,
 		"GET /v1/audit/keys":             s.auditKeys,
 		"GET /v1/audit/{seq}/proof":      s.auditProof,
 		"GET /v1/blobs/{sum}":            s.blob,

@@ -29,7 +29,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 		Example: "  gettier ledger check",
 		RunE:    needsSubcommand,
 	}
-	cmd.AddCommand(a.ledgerCheck(), a.ledgerRestore(), a.ledgerRepair(), a.ledgerRotateKey())
+	cmd.AddCommand(a.ledgerCheck(), a.ledgerBackup(), a.ledgerRestore(), a.ledgerRepair(), a.ledgerRebuild(), a.ledgerSize(), a.ledgerRotateKey())
 	return cmd
 }
 

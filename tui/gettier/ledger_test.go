@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,9 +64,22 @@ func TestLedgerCommands(t *testing.T) {
 		}
 	}
 	want(exitOK, "sound  2 entries", "ledger", "check", "--full")
+	want(exitOK, "the same  2 entries", "ledger", "rebuild")
+	want(exitRefused, "nobody is there", "ledger", "rebuild", "--write")
+	want(exitOK, "written  3 entries folded anew", "ledger", "rebuild", "--write", "--yes")
+	want(exitUsage, "-o names", "ledger", "backup")
+	want(exitRefused, "is there already", "ledger", "backup", "-o", "copy.db")
+	want(exitOK, "verified  1 entries", "ledger", "backup", "-o", "daemon.db")
+	w.b.Broken = errors.New("the disk fails")
+	want(exitReach, "EOF", "ledger", "backup", "-o", "broken.db")
+	if _, err := os.Lstat("broken.db"); err == nil {
+		t.Error("half a backup has a name")
+	}
+	w.b.Broken = nil
+	want(exitOK, "last 24 hours", "ledger", "size")
 	want(exitRefused, "nobody is there", "ledger", "restore", "copy.db")
 	want(exitRefused, "nobody is there", "ledger", "repair")
-	want(exitOK, "moved aside", "ledger", "restore", "copy.db", "--yes")
+	want(exitOK, "moved aside", "ledger", "restore", "copy.db", "--yes", "--older")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
