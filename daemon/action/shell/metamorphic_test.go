@@ -123,6 +123,9 @@ func live() []transform {
 // can hold it.
 func fits(t transform, s string) bool {
 	raw := strings.Contains(t.template, "%s")
+	if strings.HasPrefix(s, "! ") && (t.template == "! %s" || strings.HasSuffix(t.template, "| %s")) {
+		return false // no shell takes that
+	}
 	if t.template == "env -S %q" && strings.Contains(s, "<<") {
 		return false // it knows no here-documents
 	}
