@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-//go:embed everyday/*.yaml nginx/*.yaml haproxy/*.yaml postgres/*.yaml mysql/*.yaml redis/*.yaml sqlite/*.yaml node/*.yaml python/*.yaml git/*.yaml tls/*.yaml docker/*.yaml kubernetes/*.yaml systemd/*.yaml cloud/*.yaml disk/*.yaml
+//go:embed everyday/*.yaml nginx/*.yaml haproxy/*.yaml postgres/*.yaml mysql/*.yaml redis/*.yaml sqlite/*.yaml node/*.yaml python/*.yaml git/*.yaml tls/*.yaml docker/*.yaml kubernetes/*.yaml systemd/*.yaml cloud/*.yaml machine/*.yaml
 var files embed.FS
 
 // FilePrefix begins the name of a pack's file where registry files are named.
@@ -54,7 +54,7 @@ var table = []Pack{
 	{Name: "kubernetes", About: "the cluster of the current context", Programs: []string{"kubectl"}},
 	{Name: "systemd", About: "units and timers", Programs: []string{"systemctl"}},
 	{Name: "cloud", About: "which account aws, gcloud and az would use", Programs: []string{"aws", "gcloud", "az"}},
-	{Name: "disk", About: "free space, memory, processors, limits", Programs: []string{"df"}},
+	{Name: "machine", About: "memory and processors", Programs: []string{"nproc"}},
 }
 
 // All lists the packs in the order in which they are offered.
