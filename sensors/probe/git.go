@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gettier.dev/gettierd/sensors/gitrepo"
@@ -204,16 +203,22 @@ func (p *probe) gitWhere() error {
 		}
 		path = filepath.Clean(path)
 		p.putBool("path_inside", below(r.Top, path))
-		p.putBool("other_tree", !below(r.Top, path) && p.otherTree(r, path))
+		p.putBool("other_tree", otherTree(r, path))
 	}
 	return nil
 }
 
 // otherTree reports whether a path lies in another work tree of this repository:
-// the same file, and not the one that is meant.
-func (p *probe) otherTree(r *gitrepo.Repo, path string) bool {
-	trees := r.Trees()
-	return slices.ContainsFunc(trees, func(t string) bool { return t != r.Top && below(t, path) })
+// the same file, and not the one that is meant. A work tree may lie within
+// another, so the innermost that holds the path counts.
+func otherTree(r *gitrepo.Repo, path string) bool {
+	inner := ""
+	for _, t := range append(r.Trees(), r.Top) {
+		if below(t, path) && len(t) > len(inner) {
+			inner = t
+		}
+	}
+	return inner != "" && inner != r.Top
 }
 
 // gitRemote: where does a push go? (row 21) User names and passwords of a URL
