@@ -17,10 +17,10 @@ func (a *app) mcpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mcp",
 		Short: "serve an agent over the Model Context Protocol on standard input and output",
-		Long: "An agent that knows the protocol starts it. It offers decide: what the action gate would say to an\n" +
+		Long: "An agent that knows the protocol starts it (claude mcp add gettier -- gettier mcp). It offers decide: what the action gate would say to an\n" +
 			"action, of the daemon where one runs (which records it), else by the built-in rules. It offers nothing\n" +
 			"that answers, tells, approves or changes anything.",
-		Example: "  claude mcp add gettier -- gettier mcp",
+		Example: "  gettier mcp",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return mcp.Serve(cmd.Context(), io.NopCloser(a.in), nopCloser{a.out}, mcp.Options{Version: facts().Version, Decide: a.decideFor})
