@@ -139,11 +139,11 @@ func (a *app) classifyLines(c *classifying) error {
 	if err != nil {
 		return err
 	}
-	if err := refusedLines(bad); err != nil {
-		a.recorded(c)
-		return err
+	err = refusedLines(bad)
+	if said := a.recorded(c); err == nil {
+		err = said
 	}
-	return a.recorded(c)
+	return err
 }
 
 // learn reads an input that can be read again to its end, for what its later
