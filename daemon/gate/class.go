@@ -2,6 +2,7 @@ package gate
 
 import (
 	"strings"
+	"sync"
 
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/ledger/lemma"
@@ -10,6 +11,9 @@ import (
 // maxClassified bounds how much of a prompt is looked at, in bytes: its head and
 // its tail, half each. A person's wish stands at one of them.
 const maxClassified = 2 << 10
+
+// rooms keeps the space of a prompt's words: it is larger than all the rest.
+var rooms = sync.Pool{New: func() any { return new([]token) }}
 
 // PromptClass classes a person's words by named rules, in microseconds and the
 // same way every time. tools reports a client that can act: without one a
@@ -31,7 +35,13 @@ func PromptClass(text string, tools bool) (lemma.Class, []string) {
 		t = strings.ToValidUTF8(t[:maxClassified/2], "") + "\n" + strings.ToValidUTF8(t[len(t)-maxClassified/2:], "")
 	}
 	t = strings.ToLower(t)
-	p := prompt{text: t, tools: tools, ts: tokens(t, make([]token, 0, len(t)/5+4))}
+	room := rooms.Get().(*[]token)
+	defer func() {
+		clear(*room) // a kept room holds on to no prompt
+		rooms.Put(room)
+	}()
+	*room = tokens(t, (*room)[:0])
+	p := prompt{text: t, tools: tools, ts: *room}
 	p.read()
 	class := lemma.Explore
 	why := make([]string, 0, 4)

@@ -2,7 +2,6 @@ package route
 
 import (
 	"bytes"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -16,17 +15,51 @@ import (
 	"gettier.dev/gettierd/daemon/wire"
 )
 
+// MACRoom is how many bytes a message for MAC leaves free at its start.
+const MACRoom = sha256.BlockSize
+
+// MAC is HMAC-SHA256 (RFC 2104) of msg[MACRoom:]. It uses the free bytes, and
+// allocates nothing: names are made several times for each request.
+func MAC(key, msg []byte) [sha256.Size]byte {
+	var block [sha256.BlockSize]byte
+	if len(key) > len(block) {
+		sum := sha256.Sum256(key)
+		key = sum[:]
+	}
+	copy(block[:], key)
+	for i := range block {
+		msg[i] = block[i] ^ 0x36
+	}
+	inner := sha256.Sum256(msg)
+	var outer [sha256.BlockSize + sha256.Size]byte
+	for i := range block {
+		outer[i] = block[i] ^ 0x5c
+	}
+	copy(outer[sha256.BlockSize:], inner[:])
+	return sha256.Sum256(outer[:])
+}
+
 // name is a 32-digit hex name of fields under the local key: session ids and
 // texts never stand on the chain themselves.
 func name(key []byte, fields ...string) string {
-	h := hmac.New(sha256.New, key)
+	n := MACRoom
 	for _, f := range fields {
-		put(h, f)
+		n += 8 + len(f)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	msg := make([]byte, MACRoom, n)
+	for _, f := range fields {
+		msg = field(msg, f)
+	}
+	sum := MAC(key, msg)
+	return hex.EncodeToString(sum[:16])
 }
 
-// put writes a field with its length, so that no two lists of fields run together.
+// field appends a field with its length, so that no two lists of fields run together.
+func field(msg []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint64(msg, uint64(len(s))), s...)
+}
+
+// put writes a field into a hash.
 func put(h hash.Hash, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
@@ -37,11 +70,12 @@ func put(h hash.Hash, s string) {
 // Credential is the SHA-256 of what the client authenticates with, in hex: enough
 // to tell callers apart, nothing to steal.
 func Credential(h Headers) string {
-	d := sha256.New()
-	_, _ = io.WriteString(d, h("Authorization"))
-	_, _ = io.WriteString(d, "\x00")
-	_, _ = io.WriteString(d, h("X-Api-Key"))
-	return hex.EncodeToString(d.Sum(nil))
+	var room [512]byte
+	b := append(room[:0], h("Authorization")...)
+	b = append(b, 0)
+	b = append(b, h("X-Api-Key")...)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // KeyInput is what a turn's key is made of.
@@ -58,15 +92,32 @@ type KeyInput struct {
 // Key is a turn's identity under the local key: equal for a resend and for
 // every lap of the same turn, 64 hex digits.
 func Key(key []byte, in KeyInput) string {
-	h := hmac.New(sha256.New, key)
 	which := strconv.Itoa(in.Ordinal)
 	if in.Turn != "" { // a compaction within the turn may drop older prompts
 		which = "turn " + in.Turn
 	}
-	for _, f := range [...]string{"turn", in.Credential, in.Upstream, in.Conversation, which, strings.Join(strings.Fields(in.Text), " "), in.SubagentRoot} {
-		put(h, f)
+	fields := [...]string{"turn", in.Credential, in.Upstream, in.Conversation, which}
+	n := MACRoom + 8 + len(in.Text) + 8 + len(in.SubagentRoot)
+	for _, f := range fields {
+		n += 8 + len(f)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	msg := make([]byte, MACRoom, n)
+	for _, f := range fields {
+		msg = field(msg, f)
+	}
+	at := len(msg)
+	msg = append(msg, 0, 0, 0, 0, 0, 0, 0, 0)
+	first := true
+	for w := range strings.FieldsSeq(in.Text) { // the words with one space between
+		if !first {
+			msg = append(msg, ' ')
+		}
+		first = false
+		msg = append(msg, w...)
+	}
+	binary.BigEndian.PutUint64(msg[at:], uint64(len(msg)-at-8))
+	sum := MAC(key, field(msg, in.SubagentRoot))
+	return hex.EncodeToString(sum[:])
 }
 
 // KeyOf fills a KeyInput from a route.

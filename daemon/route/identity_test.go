@@ -1,6 +1,10 @@
 package route
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"testing"
@@ -104,5 +108,50 @@ func TestKeyPerTurn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMAC: it is the library's HMAC, keys of any length.
+func TestMAC(t *testing.T) {
+	for _, n := range []int{0, 1, 32, 64, 65, 200} {
+		key := bytes.Repeat([]byte{'k'}, n)
+		for _, text := range []string{"", "a", strings.Repeat("long ", 100)} {
+			m := hmac.New(sha256.New, key)
+			m.Write([]byte(text))
+			if got := MAC(key, append(make([]byte, MACRoom), text...)); !bytes.Equal(got[:], m.Sum(nil)) {
+				t.Errorf("a key of %d bytes, a message of %d: another sum", n, len(text))
+			}
+		}
+	}
+}
+
+// TestKeyNormalisesWords: the same words are the same turn, however they are spaced.
+func TestKeyNormalisesWords(t *testing.T) {
+	a := Key(testKey, KeyInput{Conversation: "c", Ordinal: 1, Text: "fix  the\n\ttotal ", SubagentRoot: "r"})
+	for text, same := range map[string]bool{"fix the total": true, "  fix the total": true, "fix thetotal": false, "fix the total r": false, "": false} {
+		if got := Key(testKey, KeyInput{Conversation: "c", Ordinal: 1, Text: text, SubagentRoot: "r"}); (got == a) != same {
+			t.Errorf("%q: the same key is %t, want %t", text, got == a, same)
+		}
+	}
+	// What a key was made of before it was made without a copy of the text.
+	h := hmac.New(sha256.New, testKey)
+	for _, f := range []string{"turn", "", "", "c", "1", "fix the total", "r"} {
+		put(h, f)
+	}
+	if want := hex.EncodeToString(h.Sum(nil)); a != want {
+		t.Errorf("key %s, want %s", a, want)
+	}
+}
+
+// TestNamesAllocateLittle guards what each request pays for its names.
+func TestNamesAllocateLittle(t *testing.T) {
+	in := KeyInput{Credential: "c", Upstream: "u", Conversation: "v", Ordinal: 3, Text: strings.Repeat("word ", 400)}
+	head := func(string) string { return "Bearer x" }
+	if n := testing.AllocsPerRun(100, func() {
+		Key(testKey, in)
+		name(testKey, "session", "claude-code", "s")
+		Credential(head)
+	}); n > 8 {
+		t.Errorf("%.0f allocations for a turn's key, a name and a credential", n)
 	}
 }

@@ -3,11 +3,8 @@ package turn
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +21,13 @@ func (e *Engine) scoped(conversation, cred string, sc Scope) string {
 	if conversation == "" {
 		return ""
 	}
-	m := hmac.New(sha256.New, e.Key)
-	fmt.Fprintf(m, "conversation\x00%s\x00%s\x00%s", conversation, cred, scopeName(sc))
-	return hex.EncodeToString(m.Sum(nil)[:16])
+	name := scopeName(sc)
+	msg := make([]byte, route.MACRoom, route.MACRoom+16+len(conversation)+len(cred)+len(name))
+	msg = append(msg, "conversation\x00"...)
+	msg = append(append(msg, conversation...), 0)
+	msg = append(append(msg, cred...), 0)
+	sum := route.MAC(e.Key, append(msg, name...))
+	return hex.EncodeToString(sum[:16])
 }
 
 // conversation finds or makes what is remembered of a conversation.
