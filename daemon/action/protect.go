@@ -139,6 +139,12 @@ func sensitiveWrite(w *weighing) error {
 	return nil
 }
 
+// papers reports notes that an agent keeps for itself and that instruct none at
+// its start: Claude Code writes a plan in plan mode, and its list of tasks.
+func papers(inside string) bool {
+	return strings.Contains(inside, "/.claude/plans/") || strings.Contains(inside, "/.claude/todos/")
+}
+
 // sensitivePath says why a file is no ordinary one, "" for ordinary files.
 func sensitivePath(p string) string {
 	p = path.Clean(strings.ReplaceAll(p, `\`, "/"))
@@ -160,7 +166,7 @@ func sensitivePath(p string) string {
 		{"/.config/systemd/user/", "it is a unit that runs later"}, {"/environment.d/", "every session reads it"}, {"/etc/systemd/system/", "it is a unit that runs later"},
 		{"/etc/profile.d/", "every shell runs it"}, {"/var/spool/cron/", "its lines run later"}, {"/etc/cron.d/", "its lines run later"}, {"/etc/cron.daily/", "it runs later"}, {"/LaunchAgents/", "it runs later"}, {"/.config/autostart/", "it runs later"},
 	} {
-		if strings.Contains(inside, d.dir) {
+		if strings.Contains(inside, d.dir) && !(d.dir == "/.claude/" && papers(inside)) {
 			return d.why
 		}
 	}
