@@ -318,6 +318,12 @@ func files(w *walker, c call) ruling {
 		if name == "unzip" && (short(c.args, 'l') || short(c.args, 'p') || short(c.args, 'Z')) || name == "7z" && len(c.args) > 1 && c.args[1].s == "l" {
 			return readOnly("lists an archive")
 		}
+		if name == "zip" && (short(c.args, 'm') || hasFlag(c.args, "--move")) {
+			return destroy("archive.move", "removes what it packed")
+		}
+		if name == "zip" && short(c.args, 'd') || name == "7z" && len(c.args) > 1 && c.args[1].s == "d" {
+			return destroy("archive.delete", "removes files from an archive")
+		}
 		return mutate("archive", "packs or unpacks files")
 	case "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz":
 		if (len(pos) == 0 || short(c.args, 'c') || short(c.args, 'l') || short(c.args, 't')) && !hasFlag(c.args, "--rm") {

@@ -218,7 +218,7 @@ const (
 	tfReads      = `version, validate, output, show, providers, graph, state list, state show, state pull, workspace list, workspace show, fmt +-check, console +x, -version, metadata, get +x, plan +-help`
 	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, import +x, state replace-provider`
 	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait, s3api get-object +x`
-	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy`
+	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy, * close-account`
 )
 
 // verbs rules by tables of subcommands, and by a statement among the arguments.

@@ -38,7 +38,7 @@ var serviceTables = map[string]verbTable{
 	"hadoop":                    {read: phrases("fs +-ls, fs +-cat, fs +-du, version"), destroy: phrases("fs +-rm, fs +-rmr, fs +-rmdir, fs +-expunge, fs +-truncate, job +-kill, distcp +-delete")},
 	"yarn-admin":                {general: true},
 	"hbase":                     {general: true},
-	"zkCli.sh":                  {general: true},
+	"zkCli.sh":                  {valued: "-server -timeout", read: phrases("ls, get, stat, getAcl"), destroy: phrases("delete, deleteall, rmr"), general: true},
 	"spark-submit":              {destroy: phrases("+--kill")},
 
 	// queues and streams
