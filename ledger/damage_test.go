@@ -160,6 +160,11 @@ func TestDamagedFiles(t *testing.T) {
 		h, died := inspected(t, d.path())
 		if h.Sound && len(spoilt) > 0 {
 			// What a start does not look at may be spoiled: then verify says so.
+			// Not under the race detector: its own code looks at each address that
+			// bbolt reads, and a wild one ends the process where no guard reaches.
+			if raced {
+				continue
+			}
 			l, err := ledger.Open(d.path(), d.opt)
 			if err != nil {
 				t.Errorf("%s: the child found it sound, opening it says %v", c.name, err)
