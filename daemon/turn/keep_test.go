@@ -60,17 +60,17 @@ func TestKeep(t *testing.T) {
 	small := &wire.Request{Body: []byte("{}")}
 	for name, c := range map[string]struct {
 		q    Request
-		t    live
+		t    *live
 		kept bool
 	}{
-		"change":      {Request{Wire: small}, live{class: lemma.Change}, true},
-		"destructive": {Request{Wire: small}, live{class: lemma.Destructive}, true},
-		"explore":     {Request{Wire: small}, live{class: lemma.Explore}, false},
-		"side":        {Request{Wire: small}, live{class: lemma.Change, side: true}, false},
-		"observed":    {Request{Wire: small, Observe: true}, live{class: lemma.Change}, false},
-		"large":       {Request{Wire: large}, live{class: lemma.Change}, false},
+		"change":      {Request{Wire: small}, &live{class: lemma.Change}, true},
+		"destructive": {Request{Wire: small}, &live{class: lemma.Destructive}, true},
+		"explore":     {Request{Wire: small}, &live{class: lemma.Explore}, false},
+		"side":        {Request{Wire: small}, &live{class: lemma.Change, side: true}, false},
+		"observed":    {Request{Wire: small, Observe: true}, &live{class: lemma.Change}, false},
+		"large":       {Request{Wire: large}, &live{class: lemma.Change}, false},
 	} {
-		if got := e.keep(&c.q, &c.t) != nil; got != c.kept {
+		if got := e.keep(&c.q, c.t) != nil; got != c.kept {
 			t.Errorf("%s: kept %v", name, got)
 		}
 	}
