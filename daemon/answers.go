@@ -48,6 +48,10 @@ func (holdsOnly) InvalidateFact(context.Context, string, string, lemma.Answerer)
 	return lemma.Fact{}, errHoldsOnly
 }
 
+func (holdsOnly) ForgetTurn(context.Context, string, lemma.Answerer) (ipc.Forgotten, error) {
+	return ipc.Forgotten{}, errHoldsOnly
+}
+
 func (holdsOnly) ChangeKnowledge(context.Context, ipc.KnowledgeEdit, lemma.Answerer) (ipc.KnowledgeChanged, error) {
 	return ipc.KnowledgeChanged{}, errHoldsOnly
 }

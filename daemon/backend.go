@@ -296,6 +296,14 @@ func (b backend) Turn(_ context.Context, id string) (ipc.TurnDetail, error) {
 	return out, nil
 }
 
+func (b backend) ForgetTurn(ctx context.Context, id string, by lemma.Answerer) (ipc.Forgotten, error) {
+	blobs, bytes, err := b.d.ledger.ForgetRequest(ctx, id, by)
+	if errors.Is(err, ledger.ErrNotKept) {
+		err = fmt.Errorf("%w: %w", ipcserver.ErrConflict, err)
+	}
+	return ipc.Forgotten{Turn: id, Blobs: blobs, Bytes: bytes}, known(err)
+}
+
 func (b backend) Projects(context.Context) (ipc.List[ipc.Project], error) {
 	c := b.d.conf.live()
 	out := ipc.List[ipc.Project]{Items: []ipc.Project{}}

@@ -270,10 +270,11 @@ func (d *Daemon) openEngine() error {
 	d.holds = &hold.Book{Store: d.ledger, Now: d.o.Now, Entropy: d.o.Entropy, Redact: hide, ToldTTL: d.conf.toldTTL}
 	d.engine = &turn.Engine{
 		Store: d.ledger, Holds: d.holds, Sensors: measurer{d}, Settings: d.conf.turnSettings, Now: d.o.Now, Entropy: d.o.Entropy, Key: key,
-		Redact:   hide,
-		Decide:   d.actionGate().decide,
-		Attended: func() bool { return d.watchers.Load() > 0 },
-		Log:      d.log,
+		Redact:     hide,
+		RedactBody: func(b []byte) []byte { out, _ := d.redact.JSON(b); return out },
+		Decide:     d.actionGate().decide,
+		Attended:   func() bool { return d.watchers.Load() > 0 },
+		Log:        d.log,
 	}
 	transport, err := proxy.NewTransport(nil)
 	if err != nil {

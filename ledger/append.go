@@ -49,6 +49,7 @@ type group struct {
 	blobs   []packed
 	forget  [][32]byte // blobs to drop when nothing newer names them; the items say up to where
 	through uint64
+	drop    [][32]byte         // blobs that its item says are gone
 	next    ed25519.PrivateKey // the log's next key: the one item is made where it stands
 	by      string             // who asked for it
 	receipt Receipt

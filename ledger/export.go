@@ -154,6 +154,13 @@ func (x *exporter) leaves() error {
 			sum := chain.Hash(raw)
 			tile = append(tile, sum[:]...)
 			archive.Refs(raw, func(sum [32]byte) { x.refs[sum] = struct{}{} })
+			if bytes.Contains(raw, []byte(`"kind":"request.forgotten"`)) {
+				if e, err := chain.Decode(raw); err == nil {
+					for _, sum := range archive.Forgotten(e) {
+						delete(x.refs, sum)
+					}
+				}
+			}
 		}
 		if err := x.out.Put(archive.BundleName(n, width), bundle); err != nil {
 			return err
@@ -257,7 +264,7 @@ func (x *exporter) unpruned() error {
 			return err
 		}
 		for _, e := range part {
-			if e.Kind == string(lemma.KBlobForgotten) {
+			if e.Kind == string(lemma.KBlobForgotten) || e.Kind == string(lemma.KRequestForgotten) {
 				return ErrPruned
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gettier.dev/gettierd/ledger/archive"
 	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
 	"go.etcd.io/bbolt"
@@ -177,11 +178,16 @@ func (f *fold) flush() error {
 // statePruned holds the sequence number up to which blobs may be gone.
 var statePruned = []byte("pruned")
 
-// refs notes for each blob that the entry names that it does. Blobs are found by
-// the form that all bodies give them: a member whose name ends in _blob.
+// refs notes for each blob that the entry names that it does, and strikes those
+// that it says were forgotten. Blobs are found by the form that all bodies give them: a member whose name ends in _blob.
 func (f *fold) refs(e chain.Entry) error {
 	for _, sum := range blobRefs(e.Body) {
 		if err := f.s.put(bBlobRefs, sum[:], u64(e.Seq)); err != nil {
+			return err
+		}
+	}
+	for _, sum := range archive.Forgotten(e) {
+		if err := f.s.del(bBlobRefs, sum[:]); err != nil {
 			return err
 		}
 	}

@@ -244,6 +244,7 @@ func wreck(t testing.TB, b *bench) {
 type forged struct {
 	raw   [][]byte
 	roots []chain.Digest // over the first n
+	blob  string         // the one blob, "" for none
 }
 
 func (f *forged) add(t testing.TB, kind, body string) {
@@ -319,6 +320,11 @@ func (f *forged) tar(t testing.TB, keys []string, head []byte, kept ...[]byte) [
 		{archive.BundleName(0, len(f.raw)), bundle.Bytes()}, {archive.TileName(0, 0, len(f.raw)), tile.Bytes()},
 	} {
 		if err := w.Put(p.name, p.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.blob != "" {
+		if err := w.Put("blobs/"+sum(f.blob), []byte(f.blob)); err != nil {
 			t.Fatal(err)
 		}
 	}

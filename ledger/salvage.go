@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 
+	"gettier.dev/gettierd/ledger/archive"
 	"gettier.dev/gettierd/ledger/chain"
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -367,6 +368,9 @@ func (w *wreck) write(ctx context.Context, path string, size uint64, keys chain.
 		}
 		for _, sum := range blobRefs(e.Body) {
 			blobs[sum] = true
+		}
+		for _, sum := range archive.Forgotten(e) {
+			delete(blobs, sum)
 		}
 		at := tree.Size()
 		_, signed, have := w.vouched(tree, keys)

@@ -32,7 +32,7 @@ type Report struct {
 	Nodes       uint64    `json:"nodes"`
 	Checkpoints uint64    `json:"checkpoints"`
 	Blobs       uint64    `json:"blobs"`
-	Forgotten   uint64    `json:"forgotten"` // blobs that retention took
+	Forgotten   uint64    `json:"forgotten"` // blobs that retention or a person took
 	Folded      uint64    `json:"folded"`    // rows of the folds that were compared
 	Count       int       `json:"count"`     // of all problems
 	Problems    []Problem `json:"problems"`
@@ -63,7 +63,7 @@ func (r Report) First() (Problem, bool) {
 // Appends go on meanwhile. The error is for a check that could not be made;
 // what a check found is in the report. progress may be nil.
 func (l *Ledger) Verify(ctx context.Context, progress func(done, total uint64)) (Report, error) {
-	v := &verifier{l: l, ctx: ctx, mem: newMemState(), tree: new(chain.Tree), keys: chain.NewKeys(l.pub), total: l.Head().Size, progress: progress}
+	v := &verifier{l: l, ctx: ctx, mem: newMemState(), struck: map[[32]byte]bool{}, tree: new(chain.Tree), keys: chain.NewKeys(l.pub), total: l.Head().Size, progress: progress}
 	v.fold = newFold(v.mem)
 	v.r.Origin, v.r.Problems = l.Head().Origin, []Problem{}
 	if err := v.run(); err != nil {
@@ -88,6 +88,7 @@ type verifier struct {
 	points    []point      // in order of size
 	passed    int          // points up to at
 	nodes     []chain.Node // stored ones that differ
+	struck    map[[32]byte]bool
 	total     uint64
 	progress  func(done, total uint64)
 }
@@ -154,6 +155,7 @@ func (v *verifier) run() error {
 	if err := v.folds(); err != nil {
 		return err
 	}
+	v.r.Forgotten += uint64(len(v.struck))
 	_, err := v.step("meta", v.rotations)
 	return err
 }
@@ -288,6 +290,7 @@ func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
 		v.point()
 		if err == nil {
 			value, _ := decodeBody(e.Kind, e.Body)
+			v.strike(e)
 			if err := v.fold.apply(e, value); err != nil {
 				return err
 			}
@@ -387,15 +390,23 @@ func (v *verifier) blobs() error {
 			return err
 		}
 	}
-	pruned, some := fromU64(v.mem.get(bState, statePruned))
 	for _, chunk := range chunks(v.mem.keys(bBlobRefs)) {
 		_, err := v.step("blob", func(tx *bbolt.Tx) error {
+			// What was forgotten since the walk has its entry since then, too.
+			if err := v.catchUp(tx); err != nil {
+				return err
+			}
+			pruned, some := fromU64(v.mem.get(bState, statePruned))
 			blobs := tx.Bucket(bucketNames[bBlobs])
 			for _, sum := range chunk {
 				if blobs.Get([]byte(sum)) != nil {
 					continue
 				}
-				if last, _ := fromU64(v.mem.get(bBlobRefs, []byte(sum))); !some || last > pruned {
+				last, named := fromU64(v.mem.get(bBlobRefs, []byte(sum)))
+				if !named {
+					continue
+				}
+				if !some || last > pruned {
 					v.problem(last, "blob", "%x is missing", sum)
 				} else {
 					v.r.Forgotten++

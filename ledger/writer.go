@@ -206,6 +206,9 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 				if err := forget(s, g.forget, g.through); err != nil {
 					return err
 				}
+				if err := drop(s, g.drop); err != nil {
+					return err
+				}
 			}
 			if err := f.flush(); err != nil {
 				return err

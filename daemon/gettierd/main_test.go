@@ -190,6 +190,7 @@ func TestAnswerFD(t *testing.T) {
 			"approve": second(c.ApproveSensors(t.Context(), ipc.SensorApproval{Sensors: []ipc.SensorPin{{Qualified: "user/a", Hash: "00"}}})),
 			"config":  second(c.ApproveConfig(t.Context(), ipc.ConfigApproval{Hash: "00"})),
 			"draft":   second(c.TrySensor(t.Context(), "user/a", ipc.SensorTry{Draft: true})),
+			"turn":    second(c.ForgetTurn(t.Context(), "t_x")),
 			"forget":  second(c.InvalidateFact(t.Context(), "f_x", ipc.Invalidation{Reason: "no"})),
 		} {
 			if status(err) != 403 {

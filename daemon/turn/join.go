@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -225,8 +226,29 @@ func (e *Engine) open(q *Request, key string, c *conversation) (*live, error) {
 		Scope: scopeName(q.Scope), ScopeEvidence: q.Scope.Evidence, Class: class, Reasons: reasons, Prompt: cutText(t.prompt, maxValueText),
 	}
 	e.counts.turns.Add(1)
-	e.hand(t, body)
+	if kept := e.keep(q, t); kept != nil {
+		sum := sha256.Sum256(kept)
+		body.RequestBlob = hex.EncodeToString(sum[:])
+		e.hand(t, body, kept)
+	} else {
+		e.hand(t, body)
+	}
 	return t, nil
+}
+
+// maxRequestKept is the largest request, in bytes, that is kept with a turn.
+const maxRequestKept = 8 << 20
+
+// keep returns the request as the record keeps it, redacted, nil when it keeps
+// none: of turns that begin below class change, of side requests, of upstreams
+// that are only observed, and of requests over maxRequestKept. The class is the one at
+// the opening: a turn whose class rises later keeps no request, because its
+// first entry was written by then.
+func (e *Engine) keep(q *Request, t *live) []byte {
+	if e.RedactBody == nil || t.side || q.Observe || t.class.Rank() < lemma.Change.Rank() || len(q.Wire.Body) > maxRequestKept {
+		return nil
+	}
+	return e.RedactBody(q.Wire.Body)
 }
 
 // Sweep ends turns that have been silent for Idle, forgets conversations that

@@ -46,8 +46,8 @@ func (e *Engine) mayServe(t *live) bool {
 }
 
 // hand gives an entry to the ledger without waiting for its commit.
-func (e *Engine) hand(t *live, b lemma.Body) {
-	t.handed = ledger.Draft{Turn: t.id, Body: b}
+func (e *Engine) hand(t *live, b lemma.Body, blobs ...[]byte) {
+	t.handed = ledger.Draft{Turn: t.id, Body: b, Blobs: blobs}
 	t.pending = e.Store.Go(t.handed)
 }
 
@@ -65,6 +65,9 @@ func (e *Engine) durable(ctx context.Context, t *live) error {
 	}
 	if t.commit != nil {
 		_, t.commit = e.Store.Append(ctx, t.handed)
+	}
+	if t.commit == nil {
+		t.handed.Blobs = nil // a request is large
 	}
 	return t.commit
 }

@@ -146,6 +146,9 @@ type Engine struct {
 	Entropy  io.Reader
 	Key      []byte // local HMAC key for conversation and turn keys
 	Redact   func(string) string
+	// RedactBody is Redact for a request's JSON, which stays JSON; nil = requests
+	// are not kept.
+	RedactBody func([]byte) []byte
 	// Decide is the action gate with the policy in force, for a task that began at
 	// a time, zero where unknown; nil = built-in rules.
 	Decide   func(a action.Action, since time.Time) action.Decision

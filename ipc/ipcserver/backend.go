@@ -81,6 +81,8 @@ type Backend interface {
 	ChangeKnowledge(ctx context.Context, e ipc.KnowledgeEdit, by lemma.Answerer) (ipc.KnowledgeChanged, error)
 	Turns(ctx context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn], error)
 	Turn(ctx context.Context, id string) (ipc.TurnDetail, error)
+	// ForgetTurn drops the request that was kept of a turn; ErrConflict when none is.
+	ForgetTurn(ctx context.Context, id string, by lemma.Answerer) (ipc.Forgotten, error)
 
 	Sensors(ctx context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error)
 	SensorDiff(ctx context.Context, id, project string) (ipc.SensorDiff, error)

@@ -39,3 +39,9 @@ func (s *Server) factInvalidate(w http.ResponseWriter, r *http.Request) {
 		return s.o.Backend.InvalidateFact(ctx, r.PathValue("id"), t.Reason, by)
 	})
 }
+
+func (s *Server) turnForget(w http.ResponseWriter, r *http.Request) {
+	personal(s, w, r, func(struct{}) error { return nil }, func(ctx context.Context, _ struct{}, by lemma.Answerer) (ipc.Forgotten, error) {
+		return s.o.Backend.ForgetTurn(ctx, r.PathValue("id"), by)
+	})
+}

@@ -30,6 +30,7 @@ func (s *Server) routes() {
 		"POST /v1/knowledge":             s.knowledgeChange,
 		"GET /v1/turns":                  s.turns,
 		"GET /v1/turns/{id}":             s.turn,
+		"POST /v1/turns/{id}/forget":     s.turnForget,
 		"GET /v1/audit":                  s.audit,
 		"GET /v1/audit/checkpoint":       s.checkpoint,
 		"POST /v1/audit/verify":          s.auditVerify,

@@ -39,6 +39,7 @@ type Backend struct {
 
 	mu      sync.Mutex
 	entries []ipc.Entry
+	forgot  []string // turns
 	grew    chan struct{}
 	kept    int              // changes of knowledge
 	people  []lemma.Answerer // who made a person's call, in order
@@ -257,6 +258,20 @@ func (b *Backend) Turn(_ context.Context, id string) (ipc.TurnDetail, error) {
 		}
 	}
 	return d, nil
+}
+
+// ForgetTurn pretends that each turn had a request, which goes once.
+func (b *Backend) ForgetTurn(_ context.Context, id string, by lemma.Answerer) (ipc.Forgotten, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := find(b.TurnRows, "turn", id, func(t ipc.Turn) string { return t.ID }); err != nil {
+		return ipc.Forgotten{}, err
+	}
+	if slices.Contains(b.forgot, id) {
+		return ipc.Forgotten{}, fmt.Errorf("%w: turn %s was forgotten already", ipcserver.ErrConflict, id)
+	}
+	b.forgot, b.people = append(b.forgot, id), append(b.people, by)
+	return ipc.Forgotten{Turn: id, Blobs: 1, Bytes: 1234}, b.Broken
 }
 
 func (b *Backend) Sensors(_ context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error) {

@@ -32,11 +32,43 @@ func Refs(body []byte, fn func(sum [32]byte)) {
 	}
 }
 
+// Forgotten lists the blobs that a request.forgotten says are gone, nothing for
+// other kinds. A list with anything else in it than 64 lower-case hex digits
+// says nothing.
+func Forgotten(e chain.Entry) [][32]byte {
+	if e.Kind != "request.forgotten" {
+		return nil
+	}
+	var b map[string]json.RawMessage // a struct would take a member "Sums", too
+	var list []string
+	if json.Unmarshal(e.Body, &b) != nil || json.Unmarshal(b["sums"], &list) != nil {
+		return nil
+	}
+	sums := make([][32]byte, len(list))
+	for i, s := range list {
+		raw, err := hex.DecodeString(s)
+		if err != nil || len(raw) != len(sums[i]) || hex.EncodeToString(raw) != s {
+			return nil
+		}
+		sums[i] = [32]byte(raw)
+	}
+	return sums
+}
+
 // note remembers which blobs an entry names, and up to where they may be gone.
 func (c *checker) note(l leaf) {
-	Refs(l.entry.Body, func(sum [32]byte) { c.refs[sum] = l.seq })
+	Refs(l.entry.Body, func(sum [32]byte) {
+		c.refs[sum] = l.seq
+		delete(c.struck, sum)
+	})
 	if l.entry.Kind == chain.KindRotated {
 		c.rotate(l)
+	}
+	for _, sum := range Forgotten(l.entry) {
+		if _, named := c.refs[sum]; named {
+			delete(c.refs, sum)
+			c.struck[sum] = true
+		}
 	}
 	if l.entry.Kind != "blob.forgotten" {
 		return
@@ -110,6 +142,7 @@ func (c *checker) missingBlobs() {
 		sum [32]byte
 	}
 	var gone []ref
+	c.rep.Forgotten += uint64(len(c.struck))
 	for sum, last := range c.refs {
 		switch {
 		case c.blobs[sum]:

@@ -36,7 +36,7 @@ type Report struct {
 	Tiles       uint64    `json:"tiles"`
 	Checkpoints uint64    `json:"checkpoints"`
 	Blobs       uint64    `json:"blobs"`
-	Forgotten   uint64    `json:"forgotten"` // blobs that retention took
+	Forgotten   uint64    `json:"forgotten"` // blobs that retention or a person took
 	Count       int       `json:"count"`     // of all problems
 	Problems    []Problem `json:"problems"`
 }
@@ -82,7 +82,7 @@ const (
 // blob, and that no file is missing or too many. The error is for a check that
 // could not be made; what a check found is in the report.
 func Check(ctx context.Context, r Reader, o Options) (Report, error) {
-	c := &checker{ctx: ctx, r: r, o: o, refs: map[[32]byte]uint64{}, blobs: map[[32]byte]bool{}}
+	c := &checker{ctx: ctx, r: r, o: o, refs: map[[32]byte]uint64{}, struck: map[[32]byte]bool{}, blobs: map[[32]byte]bool{}}
 	c.rep.Problems, c.rep.Keys = []Problem{}, []string{}
 	err := c.run()
 	if errors.Is(err, errStop) {
@@ -115,6 +115,7 @@ type checker struct {
 	points []point
 	higher [8][]chain.Digest // by tile level, complete subtrees
 	refs   map[[32]byte]uint64
+	struck map[[32]byte]bool // named once, then forgotten by a request.forgotten
 	blobs  map[[32]byte]bool
 	pruned *uint64
 }

@@ -60,7 +60,7 @@ var Kinds = []Kind{
 	KBreakerOpened, KKeyCreated, KKeyRevoked, KKeyRotated, KKeySealed, KKnowledgeChanged, "entry.committed",
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
-	KSensorBackedOff, KGateSwitched, KBlobForgotten, "export.dead", KChainOpened, KChainRecovered,
+	KSensorBackedOff, KGateSwitched, KBlobForgotten, KRequestForgotten, "export.dead", KChainOpened, KChainRecovered,
 }
 
 // Body is what an entry carries; each knows its kind.

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -76,6 +77,31 @@ func BenchmarkBytes(b *testing.B) {
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// BenchmarkRequest is what it costs to redact a request that is kept: a chat
+// body whose tool results are such text.
+func BenchmarkRequest(b *testing.B) {
+	e := New()
+	for _, size := range []int{76 << 10, 1 << 20} {
+		var body []byte
+		for _, part := range slices.Collect(slices.Chunk(mixedText(size), 4<<10)) {
+			text, err := json.Marshal(string(part))
+			if err != nil {
+				b.Fatal(err)
+			}
+			body = fmt.Appendf(body, `,{"role":"tool","content":%s}`, text)
+		}
+		body = append(append([]byte(`{"model":"m","messages":[`), body[1:]...), "]}"...)
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if out, _ := e.JSON(body); !json.Valid(out) {
+					b.Fatal("no JSON any more")
+				}
+			}
 		})
 	}
 }

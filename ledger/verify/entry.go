@@ -170,3 +170,33 @@ func forgotten(body []byte) (uint64, bool) {
 	}
 	return 0, false
 }
+
+// listed is what a request.forgotten says is gone: the hashes in its sums. A
+// list that holds anything else says nothing. The body is canonical, so a list of
+// such texts has one spelling.
+func listed(body []byte) (sums []Digest) {
+	p := parser{src: body}
+	if _, err := p.document(nil); err != nil {
+		return nil
+	}
+	for _, m := range p.top {
+		if string(body[m.start:m.value]) != `"sums":` {
+			continue
+		}
+		list := body[m.value:m.end]
+		if len(list) < 2 || list[0] != '[' {
+			return nil
+		}
+		for _, part := range bytes.Split(list[1:len(list)-1], []byte(",")) {
+			if len(part) != 66 || part[0] != '"' || part[65] != '"' || !word(string(part[1:65]), "") || !isHex(string(part[1:65])) {
+				return nil
+			}
+			raw, err := hex.DecodeString(string(part[1:65]))
+			if err != nil {
+				return nil
+			}
+			sums = append(sums, Digest(raw))
+		}
+	}
+	return sums
+}

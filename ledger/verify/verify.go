@@ -110,6 +110,7 @@ type audit struct {
 		known bool
 	}
 	names  map[Digest]uint64 // blob → newest entry that names it
+	erased map[Digest]bool   // blobs that were named and then forgotten by name
 	spared uint64            // blobs of entries below this may be gone
 }
 
@@ -122,7 +123,7 @@ type mark struct {
 var errEnd = errors.New("nothing more can be checked")
 
 func check(ctx context.Context, in container, o Options) (Report, error) {
-	a := &audit{ctx: ctx, in: in, o: o, points: map[uint64][]mark{}, names: map[Digest]uint64{}}
+	a := &audit{ctx: ctx, in: in, o: o, points: map[uint64][]mark{}, names: map[Digest]uint64{}, erased: map[Digest]bool{}}
 	a.r.Problems = []Problem{}
 	for _, step := range []func() error{a.readKeys, a.readHead, a.readKept, a.outside, a.entries, a.allKeys, a.upperTiles, a.blobs, a.leftover} {
 		if err := step(); errors.Is(err, errEnd) {
@@ -424,6 +425,15 @@ func (a *audit) note(r *record) {
 	}
 	for _, sum := range blobsOf(r.entry.Body) {
 		a.names[sum] = r.seq
+		delete(a.erased, sum)
+	}
+	if r.entry.Kind == "request.forgotten" {
+		for _, sum := range listed(r.entry.Body) {
+			if _, named := a.names[sum]; named {
+				delete(a.names, sum)
+				a.erased[sum] = true
+			}
+		}
 	}
 	if r.entry.Kind == "blob.forgotten" {
 		if n, ok := forgotten(r.entry.Body); ok && n < r.seq && n+1 >= a.spared {
@@ -460,6 +470,7 @@ func (a *audit) upperTiles() error {
 
 func (a *audit) blobs() error {
 	// In order of their names: what stands next is known.
+	a.r.Forgotten = uint64(len(a.erased))
 	due := make([]string, 0, len(a.names))
 	seq := make(map[string]uint64, len(a.names))
 	for sum, at := range a.names {

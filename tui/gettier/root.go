@@ -105,7 +105,7 @@ func (a *app) root() *cobra.Command {
 		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.auditCommand(), a.ledgerCommand(), a.keyCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
-	c.AddCommand(a.knowledgeCommand())
+	c.AddCommand(a.knowledgeCommand(), a.forgetCommand())
 	return c
 }
 

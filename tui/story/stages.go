@@ -52,6 +52,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KChainOpened:         told((*teller).chainOpened),
 	lemma.KChainRecovered:      told((*teller).chainRecovered),
 	lemma.KBlobForgotten:       told((*teller).blobForgotten),
+	lemma.KRequestForgotten:    told((*teller).requestForgotten),
 	lemma.KKeyRotated:          told((*teller).keyRotated),
 	lemma.KKeyCreated:          told((*teller).keyCreated),
 	lemma.KKeyRevoked:          told((*teller).keyRevoked),
@@ -352,4 +353,8 @@ func (t *teller) chainRecovered(e ipc.Entry, b lemma.ChainRecovered) {
 
 func (t *teller) blobForgotten(e ipc.Entry, b lemma.BlobForgotten) {
 	t.say("other", e, "%s dropped: %s", words.Count(b.Blobs, "blob", "blobs"), b.Reason)
+}
+
+func (t *teller) requestForgotten(e ipc.Entry, b lemma.RequestForgotten) {
+	t.say("other", e, "the request of turn %s was dropped, by %s", b.Turn, words.Person(b.By))
 }

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gettier.dev/gettierd/ipc/ipctest"
+)
+
+// TestForget drops a turn's request once, for a person who said yes.
+func TestForget(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	if code, _, errs := w.gettier("forget", "last"); code != exitRefused || !strings.Contains(errs, "--yes") || len(w.b.People()) != 0 {
+		t.Errorf("unasked: exit %d, %s", code, errs)
+	}
+	if code, out, errs := w.gettier("forget", "last", "--yes", "--json"); code != exitOK || !strings.Contains(out, `"blobs":1`) || len(w.b.People()) != 1 {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	if code, _, errs := w.gettier("forget", "last", "--yes"); code == exitOK || !strings.Contains(errs, "already") || len(w.b.People()) != 1 {
+		t.Errorf("again: exit %d, %s", code, errs)
+	}
+	if code, _, errs := w.gettier("forget", "zzzzz", "--yes"); code == exitOK || len(w.b.People()) != 1 {
+		t.Errorf("no such turn: exit %d, %s", code, errs)
+	}
+	nobody := newWorld(t, ipctest.Nobody)
+	if code, _, errs := nobody.gettier("forget", "last", "--yes"); code != exitRefused || len(nobody.b.People()) != 0 {
+		t.Errorf("by nobody: exit %d, %s", code, errs)
+	}
+}
