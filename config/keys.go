@@ -77,7 +77,8 @@ const (
 	DefaultWidth         = 4
 	DefaultToldHost      = 30 * 24 * time.Hour
 	DefaultToldProject   = 7 * 24 * time.Hour
-	DefaultTimeout       = 10 * time.Minute // the longest thinking answers seen take minutes
+	DefaultRetain        = 90 * 24 * time.Hour // 140 MB of modelled days
+	DefaultTimeout       = 10 * time.Minute    // the longest thinking answers seen take minutes
 	DefaultOpenAIURL     = "https://api.openai.com"
 	DefaultAnthropicURL  = "https://api.anthropic.com"
 	DefaultOpenAIName    = "openai"
@@ -141,7 +142,7 @@ var Keys = []Key{
 	{Name: "sensors.runs_as_unavailable", Type: Enum, Default: "self", Values: []string{"hold", "self"}, Live: false, Order: Listed, Doc: "What becomes of a sensor for another user (runs_as) when only root could run it so: hold does not run it, self runs it as this user and marks the run."},
 	{Name: "sensors.width", Type: Int, Default: DefaultWidth, Min: 1, Max: 16, Order: Free, Doc: "Read-only sensors that run beside each other."},
 	{Name: "ledger.path", Type: String, Default: "", Order: Pinned, Doc: "File of the ledger; empty means ledger.db in the state directory."},
-	{Name: "ledger.retain", Type: Duration, Default: time.Duration(0), Min: 0, Max: 36500 * day, Live: true, Order: FallingNever, Doc: "Age at which stored texts are pruned, never entries; 0 keeps them."},
+	{Name: "ledger.retain", Type: Duration, Default: DefaultRetain, Min: 0, Max: 36500 * day, Live: true, Order: FallingNever, Doc: "Age at which stored texts (requests, what sensors printed) are pruned, never entries; 0 keeps them. A modelled day takes 1.6 MB with its entries (go test ./ledger -run TestDay -v)."},
 	{Name: "ledger.seal_keyring", Type: String, Default: "", Order: Pinned, Doc: "SERVICE/USER in the desktop's keyring of the age identity that opens the keys kept in the ledger; empty means a file beside the other keys."},
 	{Name: "ledger.fail_open_explore", Type: Bool, Default: true, Live: true, Order: Rising, Doc: "Serve questions and edits while the ledger cannot write, loudly."},
 	{Name: "ledger.told_ttl.host", Type: Duration, Default: DefaultToldHost, Min: int64(time.Minute), Max: 3650 * day, Live: true, Order: Rising, Doc: "How long a told fact about this machine lasts."},
