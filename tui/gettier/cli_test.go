@@ -237,7 +237,8 @@ func TestExamples(t *testing.T) {
 			if code != exitOK && !(code == exitFound && strings.Contains(line, "--claim")) {
 				t.Fatalf("exit %d\nstdout: %s\nstderr: %s", code, out, errs)
 			}
-			if out == "" {
+			// The MCP server only answers, and here nobody asks.
+			if out == "" && line != "gettier mcp" {
 				t.Error("nothing was printed")
 			}
 			// JSON in a pipe is data and spells the rest of Unicode as it is.
