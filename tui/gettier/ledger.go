@@ -291,7 +291,7 @@ func (a *app) ledgerRepair() *cobra.Command {
 			case err != nil:
 				return err
 			}
-			return a.printReplaced(r, fmt.Sprintf("kept %d of the entries that were seen,", p.Size))
+			return a.printReplaced(r, fmt.Sprintf("kept %d,", p.Size))
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
