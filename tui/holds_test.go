@@ -263,7 +263,7 @@ func wanted(n int, state string) lemma.Hold {
 	h.Items[0].Claim, h.Items[0].Reason, h.Items[0].Tried = "sudo rm -rf data", "removes data and all below it", []string{}
 	h.Items[0].Action = &lemma.HeldAction{
 		Hash: "h", Tool: "Bash", Text: "sudo rm -rf data\x1b[31m", Runs: []lemma.HeldCommand{{Argv: []string{"rm", "-rf", "data"}, Wrappers: []string{"sudo"}}},
-		Cwd: "/work/shop", Effect: "destroy", State: state, Findings: []string{"destroy rm.recursive: removes data"}, DecisionID: "d1",
+		Cwd: "/srv/shop", Effect: "destroy", State: state, Findings: []string{"destroy rm.recursive: removes data"}, DecisionID: "d1",
 	}
 	return h
 }
@@ -271,7 +271,7 @@ func wanted(n int, state string) lemma.Hold {
 func TestActionHolds(t *testing.T) {
 	onRigOf(t, 80, 24, Options{}, func(d *fake) { d.HoldRows = []lemma.Hold{wanted(5, "REQUIRE_CONFIRM")} }, func(r *rig) {
 		r.calm()
-		r.shows("The agent wants", "sudo rm -rf data", "▸ rm -rf data  by sudo", "/work/shop", "destroy: removes data", "exactly this, for this task", "a approve   d deny   s scope: task")
+		r.shows("The agent wants", "sudo rm -rf data", "▸ rm -rf data  by sudo", "/srv/shop", "destroy: removes data", "exactly this, for this task", "a approve   d deny   s scope: task")
 		r.hides("c confirm", "r correct", "A all", "inconclusive")
 		r.key("c", "w", "A")
 		r.calm()
