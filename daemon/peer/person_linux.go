@@ -117,6 +117,9 @@ func person(p, self Process, since uint64) (lemma.Answerer, error) {
 	if err := rooted(line, self, since); err != nil {
 		return lemma.Answerer{}, err
 	}
+	if err := seated(line, self, since); err != nil {
+		return lemma.Answerer{}, err
+	}
 	// Everything above is only worth something if it held for one and the same
 	// process all along.
 	if again, err := readStat(p.PID); err != nil || again.start != p.Start || again.ppid != st.ppid || again.tty != st.tty {
@@ -216,6 +219,36 @@ func rooted(line []Process, self Process, since uint64) error {
 		name = "its first parent"
 	}
 	return &Refusal{Why: fmt.Sprintf("%s (process %d) was detached from whatever started it", clean(name), root.PID), Hint: terminalHint}
+}
+
+// seated checks who opened the terminal that the call stands in: anybody can open
+// one that nobody looks at (script, a pty of one's own). What opened it has a
+// terminal itself, or is above us or older than we are, or hosts terminals, or was started by
+// a host with no other terminal between.
+func seated(line []Process, self Process, since uint64) error {
+	for i := 1; i < len(line); i++ {
+		st, err := readStat(line[i].PID)
+		if err != nil || st.start != line[i].Start {
+			return &Refusal{Why: "its line of parents is broken", Hint: terminalHint}
+		}
+		if st.tty != 0 {
+			continue
+		}
+		opener := line[i]
+		if opener.Start < since || slices.ContainsFunc(append([]Process{self}, self.Chain()...), opener.Same) {
+			return nil
+		}
+		for _, q := range line[i:] {
+			if host(q, self, since) {
+				return nil
+			}
+			if st, err := readStat(q.PID); err != nil || st.tty != 0 {
+				break // it left one terminal and opened another
+			}
+		}
+		return &Refusal{Why: fmt.Sprintf("its terminal was opened by %s (process %d), which has none itself", clean(opener.Name()), opener.PID), Hint: terminalHint}
+	}
+	return nil
 }
 
 // agent reports whether q is an agent's client, or was started by one.

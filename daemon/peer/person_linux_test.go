@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(background())
 	case "detach":
 		os.Exit(detach())
+	case "opener":
+		os.Exit(opener())
 	}
 	os.Exit(2)
 }
@@ -88,6 +90,23 @@ func detach() int {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// opener has no terminal and opens one for a caller, as script does.
+func opener() int {
+	master, slave, err := openPTY()
+	if err != nil {
+		return 1
+	}
+	defer master.Close()
+	go func() { _, _ = io.Copy(io.Discard, master) }() // ends with the terminal
+	cmd := helper("call")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Run(); err != nil {
 		return 1
 	}
 	return 0
@@ -280,6 +299,38 @@ func TestPersonRefused(t *testing.T) {
 	t.Run("nobody", func(t *testing.T) {
 		refused(t, Process{}, "not known")
 	})
+}
+
+// A terminal that something without one opened after the daemon began shows
+// nothing to nobody.
+func TestSeated(t *testing.T) {
+	self, err := Find(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := caller(t, setup{role: "opener"})
+	st, err := readStat(p.PID)
+	if err != nil || st.tty == 0 || st.pgrp != st.tpgid {
+		t.Fatalf("the caller does not stand in the foreground of a terminal: %+v, %v", st, err)
+	}
+	line := append([]Process{p}, p.Chain()...)
+	if len(line) < 3 {
+		t.Fatalf("the line is %v", line)
+	}
+	if err := seated(line, self, line[1].Start); err == nil {
+		t.Error("a terminal of nobody's passed")
+	} else if !strings.Contains(err.Error(), "opened by") {
+		t.Error(err)
+	}
+	if a, err := Person(p, 0); err == nil {
+		t.Errorf("%+v", a)
+	}
+	if err := seated(line, self, line[1].Start+1); err != nil {
+		t.Error("opened before the daemon began:", err)
+	}
+	if err := seated(line[:1], self, 0); err != nil {
+		t.Error("nothing is known above:", err)
+	}
 }
 
 func agentAboveName(p Process, want string) (string, bool) {
