@@ -239,7 +239,7 @@ func TestPacks(t *testing.T) {
 	}
 	for _, n := range spec.Probes() {
 		if !slices.Contains(probe.Names(), n) {
-			t.Errorf("the probe %s is not implemented", n)
+			t.Errorf("there is no probe %s", n)
 		}
 	}
 	if len(probe.Names()) != len(spec.Probes()) {

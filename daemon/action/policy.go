@@ -105,8 +105,7 @@ type Role struct {
 
 // Constitution holds the principles that texts are read by.
 type Constitution struct {
-	SemanticMaxRisk int         `yaml:"semantic_max_risk" json:"semantic_max_risk"`
-	Principles      []Principle `yaml:"principles" json:"principles"`
+	Principles []Principle `yaml:"principles" json:"principles"`
 }
 
 // Principle is a name, a severity of 1–100 and the phrases that speak against it.
@@ -226,7 +225,6 @@ func (t *Terms) check(d *strict.Doc) {
 		d.Fault("version", "version must be 1", "")
 	}
 	oneOf("enforce", string(t.Enforce), string(PhaseShadow), string(PhaseHardDeny), string(PhaseFull))
-	between("constitution.semantic_max_risk", t.Constitution.SemanticMaxRisk, 0, 100)
 	for _, m := range [...]struct {
 		path string
 		Thresholds
@@ -235,9 +233,6 @@ func (t *Terms) check(d *strict.Doc) {
 		between(m.path+".confirm_at", m.ConfirmAt, 1, 100)
 		if m.ConfirmAt >= m.DenyAt {
 			d.Fault(m.path+".confirm_at", "confirm_at must lie under deny_at", "")
-		}
-		if t.Constitution.SemanticMaxRisk >= m.DenyAt {
-			d.Fault("constitution.semantic_max_risk", "semantic_max_risk must lie under every deny_at: a guess denies nothing", "")
 		}
 	}
 	for _, w := range [...]struct {
