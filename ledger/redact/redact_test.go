@@ -266,7 +266,7 @@ func FuzzBytes(f *testing.F) {
 	e := New()
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 64<<10 {
-			t.Skip()
+			return // says nothing here
 		}
 		before := bytes.Clone(in)
 		out, hits := e.Bytes(in)
@@ -290,7 +290,7 @@ func FuzzJSON(f *testing.F) {
 	e := New()
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 64<<10 || !json.Valid(in) {
-			t.Skip()
+			return // says nothing here
 		}
 		out, hits := e.JSON(in)
 		if !json.Valid(out) {

@@ -133,7 +133,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte, size uint16) {
 		if len(in) > 32<<10 {
-			t.Skip()
+			return // says nothing here
 		}
 		want, _ := New().Bytes(in)
 		if got, _ := streamed(t, in, int(size)+1, 7); !bytes.Equal(got, want) {

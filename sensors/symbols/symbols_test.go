@@ -130,7 +130,7 @@ func FuzzNode(f *testing.F) {
 	f.Add("export * from \"inner\"\nexport {x as y}", "y")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		if !jsIdentifier.MatchString(name) || len(name) > 40 || !hasWord(text, name) {
-			t.Skip()
+			return // says nothing here
 		}
 		top := t.TempDir()
 		dir := filepath.Join(top, "node_modules", "p")

@@ -136,17 +136,17 @@ func FuzzNoFabricatedCatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string, which, n, m uint8) {
 		sy := sayings[int(which)%len(sayings)]
 		if !sy.truth(int(n), int(m)) || len(before)+len(after) > 200 {
-			t.Skip()
+			return // says nothing here
 		}
 		rest := readSentence(before + " " + after)
 		if rest.negated > 0 || aNumber.MatchString(strings.ToLower(plain(before+" "+after))) || strings.ContainsAny(before+after, "0123456789") {
-			t.Skip()
+			return // says nothing here
 		}
 		// Another unit, port or count named beside it is another statement.
 		for _, w := range []string{"port", "replicas", "b", "k", "m", "g"} {
 			for _, tok := range append(tokens(plain(before)), tokens(plain(after))...) {
 				if strings.HasSuffix(tok, w) {
-					t.Skip()
+					return // says nothing here
 				}
 			}
 		}
