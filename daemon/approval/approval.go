@@ -27,9 +27,6 @@ type Call struct {
 	// Effect is the gate's, which may know more than the reading does.
 	Effect shell.Effect
 	Policy string // name or fingerprint of the rules in force
-	// Files are the hashes of files whose content the call runs, by path as
-	// spelled: changed content is another action.
-	Files map[string]string
 }
 
 // Binding is what an approval of a call stands for.
@@ -61,10 +58,6 @@ func Of(c Call) Binding {
 		list(h, cmd.Argv)
 		list(h, cmd.Wrappers)
 		list(h, cmd.Env)
-	}
-	put(h, "files")
-	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
-		put(h, p, c.Files[p])
 	}
 	b := Binding{Hash: hex.EncodeToString(h.Sum(nil))}
 	b.Task = b.Hash
