@@ -15,34 +15,34 @@ import (
 // it reached, Rung -1 until a declaration passed. First and Last are sequence
 // numbers.
 type TurnRow struct {
-	ID            string         `json:"id"`
-	Conversation  string         `json:"conversation"`
-	Key           string         `json:"key"`
-	Scope         string         `json:"scope"`
-	ScopeEvidence string         `json:"scope_evidence"`
-	Class         lemma.Class    `json:"class"`
-	RequestKind   string         `json:"kind"`
-	Format        string         `json:"format"`
-	Upstream      string         `json:"upstream"`
-	Model         string         `json:"model"`
 	Agent         string         `json:"agent"`
-	UID           int            `json:"uid"`
-	Prompt        string         `json:"prompt"`
-	OpenedAt      string         `json:"opened_at"`
+	Class         lemma.Class    `json:"class"`
 	ClosedAt      string         `json:"closed_at,omitempty"`
-	Stage         lemma.Kind     `json:"stage"`
-	Decision      lemma.Decision `json:"decision"`
-	Mode          lemma.Mode     `json:"mode"`
+	Conversation  string         `json:"conversation"`
 	Counts        lemma.Counts   `json:"counts"`
-	Rung          int            `json:"rung"`
-	Hold          string         `json:"hold,omitempty"` // newest hold that it opened
-	Status        int            `json:"status"`
-	UsageClient   lemma.Usage    `json:"usage_client"`
-	UsageOurs     lemma.Usage    `json:"usage_ours"`
+	Decision      lemma.Decision `json:"decision"`
+	Entries       int            `json:"entries"`
 	Error         string         `json:"error,omitempty"`
 	First         uint64         `json:"first"`
+	Format        string         `json:"format"`
+	Hold          string         `json:"hold,omitempty"` // newest hold that it opened
+	ID            string         `json:"id"`
+	Key           string         `json:"key"`
+	RequestKind   string         `json:"kind"`
 	Last          uint64         `json:"last"`
-	Entries       int            `json:"entries"`
+	Mode          lemma.Mode     `json:"mode"`
+	Model         string         `json:"model"`
+	OpenedAt      string         `json:"opened_at"`
+	Prompt        string         `json:"prompt"`
+	Rung          int            `json:"rung"`
+	Scope         string         `json:"scope"`
+	ScopeEvidence string         `json:"scope_evidence"`
+	Stage         lemma.Kind     `json:"stage"`
+	Status        int            `json:"status"`
+	UID           int            `json:"uid"`
+	Upstream      string         `json:"upstream"`
+	UsageClient   lemma.Usage    `json:"usage_client"`
+	UsageOurs     lemma.Usage    `json:"usage_ours"`
 }
 
 // Rung is what is known of a model behind an upstream: the rung of the ladder

@@ -36,20 +36,21 @@ func Names(text, id string) bool {
 // person wrote; everything else is an ordinary message.
 func ReadReply(text string) (Reply, bool) {
 	text = strings.TrimSpace(text)
-	if len(text) > MaxText+100 || strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && visible(r) != r }) {
+	if len(text) > MaxText+100 {
 		return Reply{}, false
 	}
-	if m := oneItem.FindStringSubmatch(text); m != nil {
+	// Nearly every message ends here, at its first letters.
+	one, m := oneItem.FindStringSubmatch(text), manyItems.FindStringSubmatch(text)
+	if one == nil && m == nil || strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && visible(r) != r }) {
+		return Reply{}, false
+	}
+	if m := one; m != nil {
 		a, ok := answerOf(m[1], m[3])
 		if !ok {
 			return Reply{}, false
 		}
 		a.Item = "1"
 		return Reply{Hold: strings.ToLower(m[2]), Items: []ItemAnswer{a}}, true
-	}
-	m := manyItems.FindStringSubmatch(text)
-	if m == nil {
-		return Reply{}, false
 	}
 	r := Reply{Hold: strings.ToLower(m[1])}
 	for part := range strings.SplitSeq(m[2], ",") {

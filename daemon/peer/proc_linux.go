@@ -138,10 +138,12 @@ func Leader(p Process) (Process, bool) {
 // which is cut off for programs (an update replaces them) and kept for
 // directories (nothing may run there).
 func link(pid int, name string) string {
-	l, err := os.Readlink(procPath(pid, name))
-	if err != nil {
+	var buf [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(pid, name), buf[:])
+	if err != nil || n == len(buf) { // the whole of it, or nothing
 		return ""
 	}
+	l := string(buf[:n])
 	if name == "exe" {
 		l = strings.TrimSuffix(l, " (deleted)")
 	}

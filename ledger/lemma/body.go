@@ -68,35 +68,38 @@ type Body interface{ Kind() Kind }
 
 // Principal is who sent a request.
 type Principal struct {
-	UID   int    `json:"uid"`
-	User  string `json:"user,omitempty"`
-	Host  string `json:"host,omitempty"`
-	KeyID string `json:"key_id,omitempty"`
 	Agent string `json:"agent,omitempty"`
-	PID   int    `json:"pid,omitempty"`
-	Start uint64 `json:"start,omitempty"` // of the process, clock ticks since boot
 	// Command leads the process's group in its terminal, where that is another one.
 	Command *Asker `json:"command,omitempty"`
+	Host    string `json:"host,omitempty"`
+	KeyID   string `json:"key_id,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Start   uint64 `json:"start,omitempty"` // of the process, clock ticks since boot
+	UID     int    `json:"uid"`
+	User    string `json:"user,omitempty"`
 }
 
 // TurnOpened starts a turn. RequestKind is the route's word for the request:
 // new, loop, resend, subagent, side:<name>, unknown. A loop request opens no
 // turn; a side request opens one that stays outside conversations.
+//
+// The fields of what every request writes stand in the order of their names on
+// the chain: encoding/json then writes the canonical form and nothing is sorted.
 type TurnOpened struct {
+	Class         Class     `json:"class"`
 	Contract      string    `json:"contract"`
-	Principal     Principal `json:"principal"`
-	RequestKind   string    `json:"kind"`
-	Format        string    `json:"format"`
-	Upstream      string    `json:"upstream"`
-	Model         string    `json:"model"`
 	Conversation  string    `json:"conversation"`
+	Format        string    `json:"format"`
 	Key           string    `json:"key"`
+	RequestKind   string    `json:"kind"`
+	Model         string    `json:"model"`
+	Principal     Principal `json:"principal"`
+	Prompt        string    `json:"prompt,omitempty"` // newest person text, redacted, at most 200 bytes
+	Reasons       []string  `json:"reasons"`
+	RequestBlob   string    `json:"request_blob,omitempty"`
 	Scope         string    `json:"scope"`
 	ScopeEvidence string    `json:"scope_evidence"`
-	Class         Class     `json:"class"`
-	Reasons       []string  `json:"reasons"`
-	Prompt        string    `json:"prompt,omitempty"` // newest person text, redacted, at most 200 bytes
-	RequestBlob   string    `json:"request_blob,omitempty"`
+	Upstream      string    `json:"upstream"`
 }
 
 // TurnClassified records that a turn's class rose, e.g. by an action.
@@ -120,15 +123,15 @@ type TurnInjected struct {
 
 // Usage counts tokens as the upstream reported them.
 type Usage struct {
+	CacheCreate int64 `json:"cache_create"`
+	CacheRead   int64 `json:"cache_read"`
 	Input       int64 `json:"input"`
 	Output      int64 `json:"output"`
-	CacheRead   int64 `json:"cache_read"`
-	CacheCreate int64 `json:"cache_create"`
 }
 
 // Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheCreate + v.CacheCreate}
+	return Usage{CacheCreate: u.CacheCreate + v.CacheCreate, CacheRead: u.CacheRead + v.CacheRead, Input: u.Input + v.Input, Output: u.Output + v.Output}
 }
 
 // TurnDeclared is a declaration that passed validation.
@@ -315,27 +318,27 @@ type HoldCancelledBody struct {
 
 // Counts are the verdicts of a turn by kind, and its actions.
 type Counts struct {
-	Lemmas       int `json:"lemmas"`
-	Confirmed    int `json:"confirmed"`
-	Contradicted int `json:"contradicted"`
-	Inconclusive int `json:"inconclusive"`
-	Unjudged     int `json:"unjudged"`
-	Unverifiable int `json:"unverifiable"`
-	OutOfScope   int `json:"out_of_scope"`
-	Told         int `json:"told"`
-	Waived       int `json:"waived"`
 	Allowed      int `json:"actions_allowed"`
 	Denied       int `json:"actions_denied"`
 	Held         int `json:"actions_held"`
+	Confirmed    int `json:"confirmed"`
+	Contradicted int `json:"contradicted"`
+	Inconclusive int `json:"inconclusive"`
+	Lemmas       int `json:"lemmas"`
+	OutOfScope   int `json:"out_of_scope"`
+	Told         int `json:"told"`
+	Unjudged     int `json:"unjudged"`
+	Unverifiable int `json:"unverifiable"`
+	Waived       int `json:"waived"`
 }
 
 // GateDecided is the decision, durable before the first byte of a gated answer.
 type GateDecided struct {
-	Contract string   `json:"contract"`
-	Decision Decision `json:"decision"`
 	Class    Class    `json:"class"`
-	Mode     Mode     `json:"mode"`
+	Contract string   `json:"contract"`
 	Counts   Counts   `json:"counts"`
+	Decision Decision `json:"decision"`
+	Mode     Mode     `json:"mode"`
 	Reasons  []string `json:"reasons"`
 }
 
@@ -377,8 +380,8 @@ type ActionDecided struct {
 type TurnClosed struct {
 	Contract    string           `json:"contract"`
 	Decision    Decision         `json:"decision"`
-	Status      int              `json:"status"`
 	Error       string           `json:"error,omitempty"`
+	Status      int              `json:"status"`
 	Timings     map[string]int64 `json:"timings"`
 	UsageClient Usage            `json:"usage_client"`
 	UsageOurs   Usage            `json:"usage_ours"`
