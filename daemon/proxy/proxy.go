@@ -344,7 +344,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, set Settings, judg
 	if err := s.inflight.acquire(r.Context(), size, set.MaxInflight); err != nil {
 		return nil, err
 	}
-	buf := make([]byte, 0, max(r.ContentLength, 4<<10))
+	buf := make([]byte, 0, max(r.ContentLength+1, 4<<10)) // one more: reading its end needs room, too
 	in := r.Body
 	if len(list) > 0 {
 		in = &decoded{body: http.MaxBytesReader(w, r.Body, set.MaxBody), codings: list}

@@ -9,6 +9,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -42,16 +45,22 @@ func MAC(key, msg []byte) [sha256.Size]byte {
 // name is a 32-digit hex name of fields under the local key: session ids and
 // texts never stand on the chain themselves.
 func name(key []byte, fields ...string) string {
-	n := MACRoom
+	msg := scratch.Get().(*[]byte)
+	defer give(msg)
 	for _, f := range fields {
-		n += 8 + len(f)
+		*msg = field(*msg, f)
 	}
-	msg := make([]byte, MACRoom, n)
-	for _, f := range fields {
-		msg = field(msg, f)
-	}
-	sum := MAC(key, msg)
+	sum := MAC(key, *msg)
 	return hex.EncodeToString(sum[:16])
+}
+
+// scratch is room for messages of MAC, which are as long as prompts.
+var scratch = sync.Pool{New: func() any { return new(make([]byte, MACRoom, 4<<10)) }}
+
+func give(msg *[]byte) {
+	clear(*msg) // nothing holds on to a prompt
+	*msg = (*msg)[:MACRoom]
+	scratch.Put(msg)
 }
 
 // field appends a field with its length, so that no two lists of fields run together.
@@ -97,28 +106,64 @@ func Key(key []byte, in KeyInput) string {
 		which = "turn " + in.Turn
 	}
 	fields := [...]string{"turn", in.Credential, in.Upstream, in.Conversation, which}
-	n := MACRoom + 8 + len(in.Text) + 8 + len(in.SubagentRoot)
-	for _, f := range fields {
-		n += 8 + len(f)
-	}
-	msg := make([]byte, MACRoom, n)
+	room := scratch.Get().(*[]byte)
+	defer give(room)
+	msg := *room
 	for _, f := range fields {
 		msg = field(msg, f)
 	}
 	at := len(msg)
-	msg = append(msg, 0, 0, 0, 0, 0, 0, 0, 0)
-	first := true
-	for w := range strings.FieldsSeq(in.Text) { // the words with one space between
-		if !first {
-			msg = append(msg, ' ')
-		}
-		first = false
-		msg = append(msg, w...)
-	}
+	msg = appendWords(append(msg, 0, 0, 0, 0, 0, 0, 0, 0), in.Text)
 	binary.BigEndian.PutUint64(msg[at:], uint64(len(msg)-at-8))
-	sum := MAC(key, field(msg, in.SubagentRoot))
+	*room = field(msg, in.SubagentRoot)
+	sum := MAC(key, *room)
 	return hex.EncodeToString(sum[:])
 }
+
+// appendWords appends the words of s, as strings.Fields sees them, with one space
+// between. Prompts are long and nearly all of their lines stand right already:
+// those are copied whole.
+func appendWords(dst []byte, s string) []byte {
+	start := len(dst)
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.Trim(line, " \t\r"); spaced(line) {
+			dst = appendWord(dst, start, line)
+			continue
+		}
+		for w := range strings.FieldsSeq(line) {
+			dst = appendWord(dst, start, w)
+		}
+	}
+	return dst
+}
+
+// appendWord appends w after a space, unless it is the first behind start.
+func appendWord(dst []byte, start int, w string) []byte {
+	if len(dst) > start {
+		dst = append(dst, ' ')
+	}
+	return append(dst, w...)
+}
+
+// spaced reports whether a line surely has single spaces and no other white
+// space between its words, and at least one word.
+func spaced(line string) bool {
+	var odd byte
+	for i := range len(line) {
+		odd |= unspaced[line[i]]
+	}
+	return line != "" && odd == 0 && !strings.Contains(line, "  ")
+}
+
+// unspaced marks the bytes that may be white space other than a space.
+var unspaced = func() (t [256]byte) {
+	for i := range t {
+		if i >= utf8.RuneSelf || i != ' ' && unicode.IsSpace(rune(i)) {
+			t[i] = 1
+		}
+	}
+	return t
+}()
 
 // KeyOf fills a KeyInput from a route.
 func KeyOf(key []byte, credential, upstream string, rt Route) string {

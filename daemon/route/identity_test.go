@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // main is a person's own conversation: what anchors and keys must survive in.
@@ -141,6 +143,16 @@ func TestKeyNormalisesWords(t *testing.T) {
 	if want := hex.EncodeToString(h.Sum(nil)); a != want {
 		t.Errorf("key %s, want %s", a, want)
 	}
+}
+
+func TestAppendWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{" ", " ", "\n", "\t", "\v", "\u00a0", "\u0085", "\u2003", "a", "word", "é", "\xff", "\x85", "日本"})).Draw(t, "parts"), "")
+		want := "before " + strings.Join(strings.Fields(s), " ")
+		if got := string(appendWords([]byte("before "), s)); got != want {
+			t.Fatalf("%q became %q, not %q", s, got, want)
+		}
+	})
 }
 
 // TestNamesAllocateLittle guards what each request pays for its names.
