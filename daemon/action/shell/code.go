@@ -23,7 +23,7 @@ var dangers = []danger{
 
 	{".purge(", Destroy, "code.drop"}, {".destroy(", Destroy, "code.drop"}, {"flushdb", Destroy, "code.drop"}, {"flushAll", Destroy, "code.drop"}, {"objects.all().delete", Destroy, "code.drop"},
 	{".drop(", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
-	{"Clear-Disk", Catastrophe, "code.format"}, {"del /", Destroy, "code.rm"}, {"rd /", Destroy, "code.rm"}, {"rmdir /", Destroy, "code.rm"}, {"format c:", Catastrophe, "code.format"}, {"Remove-", Destroy, "code.rm"}, {"ri -", Destroy, "code.rm"}, {"Stop-Computer", Destroy, "code.stop"}, {"Clear-Content", Destroy, "code.truncate"},
+	{"]::Delete(", Destroy, "code.rm"}, {"Clear-Disk", Catastrophe, "code.format"}, {"del /", Destroy, "code.rm"}, {"rd /", Destroy, "code.rm"}, {"rmdir /", Destroy, "code.rm"}, {"format c:", Catastrophe, "code.format"}, {"Remove-", Destroy, "code.rm"}, {"ri -", Destroy, "code.rm"}, {"Stop-Computer", Destroy, "code.stop"}, {"Clear-Content", Destroy, "code.truncate"},
 	{"os.system", Opaque, "code.exec"}, {"subprocess", Opaque, "code.exec"}, {"os.popen", Opaque, "code.exec"}, {"os.exec", Opaque, "code.exec"}, {"pty.spawn", Opaque, "code.exec"}, {"child_process", Opaque, "code.exec"}, {"execSync", Opaque, "code.exec"}, {"spawnSync", Opaque, "code.exec"},
 	{"system(", Opaque, "code.exec"}, {"system ", Opaque, "code.exec"}, {"exec(", Opaque, "code.exec"}, {"exec ", Opaque, "code.exec"}, {"eval(", Opaque, "code.eval"}, {"`", Opaque, "code.exec"}, {"%x", Opaque, "code.exec"}, {"qx", Opaque, "code.exec"}, {"Open3", Opaque, "code.exec"},
 	{"shell_exec", Opaque, "code.exec"}, {"passthru", Opaque, "code.exec"}, {"do shell script", Opaque, "code.exec"}, {"Invoke-Expression", Opaque, "code.eval"}, {"iex ", Opaque, "code.eval"}, {"iex(", Opaque, "code.eval"}, {"Start-Process", Opaque, "code.exec"}, {"-EncodedCommand", Opaque, "code.eval"},
@@ -72,6 +72,9 @@ func interpreter(w *walker, c call) ruling {
 		}
 		if hit && i+1 < len(args) {
 			code := joinCode(name, args[i+1:])
+			if r, ok := windowsText(w, name, code); ok && !args[i+1].dyn {
+				return r
+			}
 			if args[i+1].dyn {
 				w.codeStrings(code)
 				return stronger(codeRuling(code), ruling{effect: Opaque, rule: "dynamic.script", why: "runs code that is known only when it runs"})
@@ -94,6 +97,13 @@ func interpreter(w *walker, c call) ruling {
 		if a.s != "" && a.s != "-" && a.s[0] != '-' {
 			if a.dyn {
 				return ruling{effect: Opaque, rule: "dynamic.script", why: "runs a script that is known only when it runs"}
+			}
+			if name == "powershell" && !strings.HasSuffix(strings.ToLower(a.s), ".ps1") { // without -File its words are a command
+				code := joinWords(args[i:])
+				if r, ok := windowsText(w, name, code); ok {
+					return r
+				}
+				return codeRuling(code)
 			}
 			if flags == "eval" && (a.s == "--version" || a.s == "info" || a.s == "lint" || a.s == "check") {
 				return readOnly("deno " + a.s)
@@ -167,13 +177,8 @@ func module(args []word) ruling {
 		return mutate("script", "runs a module")
 	}
 	switch args[0].s {
-	case "json.tool", "platform", "this", "sysconfig", "calendar", "tokenize", "ast", "dis", "timeit":
-		if args[0].s == "timeit" {
-			return mutate("script", "runs a module")
-		}
-		return readOnly("python -m " + args[0].s)
-	case "pip":
-		return verbs(nil, call{args: append([]word{{s: "pip"}}, args[1:]...)})
+	case "pip": // a module of this name in the directory would come first
+		return stronger(mutate("script", "runs a module"), verbs(nil, call{args: append([]word{{s: "pip"}}, args[1:]...)}))
 	}
 	for _, a := range args[1:] {
 		if destructiveVerb(a.s) {

@@ -122,14 +122,14 @@ func preciousName(p string) bool {
 func remove(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	pos := positional(c.args, "")
-	recursive := short(c.args, 'r') || short(c.args, 'R') || hasFlag(c.args, "--recursive") || base(c.args[0].s) == "rimraf"
+	recursive := short(c.args, 'r') || short(c.args, 'R') || given(c.args, "--recursive") || base(c.args[0].s) == "rimraf"
 	if name == "rmdir" {
 		return mutate("rmdir", "removes empty directories", pos...)
 	}
 	if name == "trash" {
 		return mutate("trash", "moves files to the trash", pos...)
 	}
-	if hasFlag(c.args, "--no-preserve-root") {
+	if given(c.args, "--no-preserve-root") {
 		return ruling{effect: Catastrophe, rule: "rm.root", why: "rm with --no-preserve-root", paths: pos}
 	}
 	r := mutate("rm.file", "removes files", pos...)
@@ -191,7 +191,7 @@ func fileValued(name string) string {
 func files(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	pos := positional(c.args, fileValued(name))
-	recursive := short(c.args, 'R') || short(c.args, 'r') || hasFlag(c.args, "--recursive")
+	recursive := short(c.args, 'R') || short(c.args, 'r') || given(c.args, "--recursive")
 	last := func() []word {
 		if len(pos) > 1 {
 			return pos[len(pos)-1:]
@@ -268,7 +268,7 @@ func files(w *walker, c call) ruling {
 		return mutate("write.perm", "changes permissions", pos...)
 	case "rsync":
 		for _, a := range c.args[1:] {
-			if strings.HasPrefix(a.s, "--del") || a.s == "--remove-source-files" || a.s == "--ignore-existing-delete" {
+			if strings.HasPrefix(a.s, "--del") || abbreviates(a.s, "--remove-source-files") || a.s == "--remove-source-files" || a.s == "--ignore-existing-delete" {
 				if hasFlag(c.args, "--dry-run") || short(c.args, 'n') {
 					return readOnly("a dry run")
 				}
@@ -303,7 +303,7 @@ func files(w *walker, c call) ruling {
 			if strings.HasPrefix(a.s, "--to-command") || strings.HasPrefix(a.s, "--checkpoint-action") || a.s == "-I" || strings.HasPrefix(a.s, "--use-compress-program") {
 				return ruling{effect: Opaque, rule: "tar.command", why: "runs a program on what it unpacks"}
 			}
-			if strings.HasPrefix(a.s, "--remove-files") {
+			if strings.HasPrefix(a.s, "--remove-f") {
 				return destroy("tar.remove", "removes what it packed")
 			}
 		}
@@ -318,11 +318,11 @@ func files(w *walker, c call) ruling {
 		if name == "unzip" && (short(c.args, 'l') || short(c.args, 'p') || short(c.args, 'Z')) || name == "7z" && len(c.args) > 1 && c.args[1].s == "l" {
 			return readOnly("lists an archive")
 		}
-		if name == "zip" && (short(c.args, 'm') || hasFlag(c.args, "--move")) {
+		if name == "zip" && (short(c.args, 'm') || given(c.args, "--move")) {
 			return destroy("archive.move", "removes what it packed")
 		}
-		if name == "zip" && short(c.args, 'd') || name == "7z" && len(c.args) > 1 && c.args[1].s == "d" {
-			return destroy("archive.delete", "removes files from an archive")
+		if name == "zip" && short(c.args, 'd') || name == "7z" && len(c.args) > 1 && (c.args[1].s == "d" || hasFlag(c.args, "-sdel")) {
+			return destroy("archive.delete", "removes files from an archive, or what it packed")
 		}
 		return mutate("archive", "packs or unpacks files")
 	case "gzip", "gunzip", "bzip2", "xz", "zstd", "unxz":
@@ -359,32 +359,69 @@ func imageFiles(ps []word) bool {
 func disk(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	pos := positional(c.args, "-t -L -b -U -n -E -F -f -T")
-	switch {
-	case len(c.args) == 2 && (c.args[1].s == "-h" || c.args[1].s == "-V"):
+	if asksHelp(c.args) || len(c.args) == 2 && c.args[1].s == "-V" {
 		return readOnly("prints version or help")
-	case name == "wipefs" && !hasFlag(c.args, "-a", "--all", "-o", "--offset") && !short(c.args, 'a') && !short(c.args, 'o'):
+	}
+	first := ""
+	if len(pos) > 0 {
+		first = pos[0].s
+	}
+	mkfs := name == "mkfs" || name == "mke2fs" || strings.HasPrefix(name, "mkfs.")
+	switch {
+	case name == "wipefs" && (!hasFlag(c.args, "-a", "--all", "-o", "--offset") && !short(c.args, 'a') && !short(c.args, 'o') || hasFlag(c.args, "-n", "--no-act") || short(c.args, 'n')):
 		return readOnly("lists signatures")
 	case name == "sgdisk" && hasFlag(c.args, "-v", "--verify", "-p", "--print", "-i", "--info", "-b", "--backup", "-L", "--list-types") && !hasFlag(c.args, "-Z", "-z", "-o", "-d", "-n", "-g", "-l", "-R", "--zap-all", "--zap", "--clear", "--delete", "--new"):
 		return mutate("disk.look", "reads a partition table, and may save a copy")
-	case (strings.HasPrefix(name, "mkfs.") || name == "mkfs" || name == "mkswap" || name == "mke2fs") && len(pos) > 0 && imageFiles(pos):
+	case (mkfs || name == "mkswap") && len(pos) > 0 && imageFiles(pos):
 		return mutate("disk.image", "makes a file system in a file", pos...)
-	}
-	for _, a := range c.args[1:] {
-		switch a.s {
-		case "-l", "--list", "print", "list", "status", "get", "-n", "--no-act", "--dry-run", "info", "--help", "luksDump", "isLuks", "--detail", "history", "iostat", "smart-log", "id-ctrl", "-I", "-i":
-			return readOnly("lists disks")
-		}
+	case mkfs && (name == "mke2fs" || strings.HasPrefix(name, "mkfs.ext")) && short(c.args, 'n'), name == "mkfs.xfs" && short(c.args, 'N'),
+		(name == "fdisk" || name == "sfdisk") && (short(c.args, 'l') || hasFlag(c.args, "--list", "-d", "--dump", "-n", "--no-act")),
+		name == "gdisk" && short(c.args, 'l'),
+		name == "parted" && (short(c.args, 'l') || hasFlag(c.args, "--list") || len(pos) == 2 && pos[1].s == "print"),
+		name == "hdparm" && onlyShort(c.args, "iIgtTCHqv"),
+		name == "mdadm" && hasFlag(c.args, "--detail", "-D", "--examine", "-E", "--query", "-Q") && !hasFlag(c.args, "--zero-superblock"),
+		name == "pvremove" && hasFlag(c.args, "-t", "--test"), name == "vgremove" && hasFlag(c.args, "-t", "--test"), name == "lvremove" && hasFlag(c.args, "-t", "--test"),
+		looksAtDisk[name+" "+first], name == "zfs" && first == "destroy" && short(c.args, 'n') && !short(c.args, 'd'):
+		return readOnly("looks at disks")
 	}
 	switch name {
 	case "zpool", "zfs", "cryptsetup", "mdadm", "dmsetup", "nvme", "diskutil", "hdparm":
 		for _, a := range c.args[1:] {
-			if destructiveVerb(a.s) || strings.HasPrefix(a.s, "erase") || strings.HasPrefix(a.s, "luksErase") || a.s == "luksFormat" || a.s == "rollback" || a.s == "format" || a.s == "sanitize" || a.s == "--zero-superblock" || a.s == "partitionDisk" || a.s == "labelclear" {
+			if destructiveVerb(a.s) || strings.HasPrefix(a.s, "erase") || strings.HasPrefix(a.s, "luksErase") || a.s == "luksFormat" || a.s == "rollback" || a.s == "format" || a.s == "sanitize" || a.s == "--zero-superblock" || strings.EqualFold(a.s, "partitionDisk") || a.s == "labelclear" || strings.HasPrefix(a.s, "--user-master") || a.s == "reencrypt" || a.s == "write-zeroes" || a.s == "create-ns" || a.s == "delete-ns" || a.s == "dsm" {
 				return ruling{effect: Catastrophe, rule: "disk.destroy", why: name + " " + a.s}
 			}
 		}
 		return mutate("disk", name+" changes storage")
 	}
 	return ruling{effect: Catastrophe, rule: "disk.format", why: name + " destroys what is on a disk", paths: positional(c.args, "-t -L -b")}
+}
+
+// looksAtDisk are subcommands that only tell.
+var looksAtDisk = map[string]bool{}
+
+func init() {
+	for prog, subs := range map[string]string{
+		"zpool": "list status get iostat history events", "zfs": "list get diff holds userspace groupspace", "cryptsetup": "status luksDump isLuks luksUUID benchmark",
+		"dmsetup": "ls info status table deps targets version", "nvme": "list list-subsys smart-log id-ctrl id-ns error-log fw-log get-feature show-regs", "diskutil": "list info listFilesystems",
+	} {
+		for s := range strings.FieldsSeq(subs) {
+			looksAtDisk[prog+" "+s] = true
+		}
+	}
+}
+
+// onlyShort reports that every option is one of the letters, and that there is one.
+func onlyShort(args []word, letters string) bool {
+	n := 0
+	for _, a := range args[1:] {
+		if len(a.s) < 2 || a.s[0] != '-' {
+			continue
+		}
+		if n++; strings.Trim(a.s[1:], letters) != "" {
+			return false
+		}
+	}
+	return n > 0
 }
 
 func system(w *walker, c call) ruling {
@@ -424,10 +461,13 @@ func system(w *walker, c call) ruling {
 		}
 		for _, a := range c.args[1:] {
 			switch a.s {
-			case "-F", "--flush", "-X", "flush", "reset", "disable":
+			case "-F", "--flush", "-X", "flush", "reset", "disable", "-D", "--delete", "delete", "destroy":
 				return destroy("firewall.flush", "takes firewall rules away")
 			case "-L", "-S", "--list", "list", "status", "--list-all", "--state":
 				return readOnly("lists firewall rules")
+			}
+			if name == "firewall-cmd" && (strings.HasPrefix(a.s, "--remove-") || strings.HasPrefix(a.s, "--delete-") || a.s == "--reset-to-defaults") {
+				return destroy("firewall.flush", "takes firewall rules away")
 			}
 		}
 		return mutate("firewall", "changes the firewall")

@@ -42,6 +42,7 @@ func git(w *walker, c call) ruling {
 	}
 	pos := positional(args, "-m --message -F --file -n --author --date -b -B --format --pretty --since --until --after --before -S -G -L -U -u --set-upstream-to -o --onto -s --source --strategy -X -C -c --reuse-message --fixup --reason")
 	has := func(f ...string) bool { return hasFlag(args, f...) }
+	takes := func(f ...string) bool { return given(args, f...) } // what git takes any beginning of
 	sh := func(b byte) bool { return short(args, b) }
 	first := ""
 	if len(pos) > 0 {
@@ -67,13 +68,13 @@ func git(w *walker, c call) ruling {
 		}
 		return readOnly("git " + sub.s + " looks")
 	case "branch":
-		if has("-D", "--delete", "-d") && (has("-D", "--force", "-f") || sh('D')) || sh('D') {
+		if takes("-D", "--delete", "-d") && (takes("-D", "--force", "-f") || sh('D')) || sh('D') {
 			return destroy("git.branch-delete", "deletes a branch that may hold unmerged work")
 		}
-		if has("-d", "--delete") {
+		if takes("-d", "--delete") {
 			return mutate("git.branch", "deletes a merged branch")
 		}
-		if has("-f", "--force") || sh('f') || sh('M') || sh('C') {
+		if takes("-f", "--force") || sh('f') || sh('M') || sh('C') {
 			return destroy("git.branch-force", "moves a branch by force")
 		}
 		if len(pos) == 0 || has("--list", "-l", "-a", "-r", "--show-current", "--contains", "--merged", "--no-merged", "-v", "-vv", "--points-at") {
@@ -81,10 +82,10 @@ func git(w *walker, c call) ruling {
 		}
 		return mutate("git.branch", "makes or renames a branch")
 	case "tag":
-		if has("-d", "--delete") || sh('d') {
+		if takes("-d", "--delete") || sh('d') {
 			return destroy("git.tag-delete", "deletes a tag")
 		}
-		if has("-f", "--force") || sh('f') {
+		if takes("-f", "--force") || sh('f') {
 			return destroy("git.tag-force", "moves a tag by force")
 		}
 		if len(pos) == 0 || has("-l", "--list", "--contains", "--points-at", "-n", "-v", "--verify") {
@@ -124,7 +125,7 @@ func git(w *walker, c call) ruling {
 		if first == "list" {
 			return readOnly("lists worktrees")
 		}
-		if first == "remove" && (has("--force", "-f") || sh('f')) {
+		if first == "remove" && (takes("--force", "-f") || sh('f')) {
 			return destroy("git.worktree-remove", "removes a worktree with its changes")
 		}
 		return mutate("git.worktree", "changes worktrees")
@@ -137,7 +138,7 @@ func git(w *walker, c call) ruling {
 			w.nested(joinWords(pos[1:]), stream{})
 			return mutate("git.submodule", "runs a command in each submodule")
 		case "deinit":
-			if has("-f", "--force") {
+			if takes("-f", "--force") {
 				return destroy("git.submodule-deinit", "removes submodules with their changes")
 			}
 		}
@@ -146,7 +147,7 @@ func git(w *walker, c call) ruling {
 		if first == "list" || first == "show" || first == "ls-files" || first == "status" || first == "env" || first == "view" || first == "log" || first == "verify" {
 			return readOnly("git " + sub.s + " " + first)
 		}
-		if sub.s == "lfs" && (first == "prune" || first == "migrate") || sub.s == "notes" && (first == "remove" || first == "prune") || sub.s == "replace" && has("-d", "--delete") {
+		if sub.s == "lfs" && (first == "prune" || first == "migrate") || sub.s == "notes" && (first == "remove" || first == "prune") || sub.s == "replace" && takes("-d", "--delete") {
 			return destroy("git."+sub.s, "git "+sub.s+" "+first)
 		}
 		if sub.s == "bisect" && first == "run" {
@@ -160,12 +161,12 @@ func git(w *walker, c call) ruling {
 		}
 		return mutate("git."+sub.s, "git "+sub.s)
 	case "read-tree":
-		if has("--reset", "-u") {
+		if takes("--reset", "-u") {
 			return destroy("git.reset-hard", "throws uncommitted work away")
 		}
 		return mutate("git.read-tree", "changes the index")
 	case "reset":
-		if has("--hard", "--merge") {
+		if takes("--hard", "--merge") {
 			return destroy("git.reset-hard", "throws uncommitted work away")
 		}
 		return mutate("git.reset", "moves the branch or the index")
@@ -173,12 +174,12 @@ func git(w *walker, c call) ruling {
 		if has("-n", "--dry-run") || sh('n') {
 			return readOnly("a dry run")
 		}
-		if sh('f') || has("--force") || sh('X') || sh('x') {
+		if sh('f') || takes("--force") || sh('X') || sh('x') {
 			return destroy("git.clean", "removes files that git does not track")
 		}
 		return mutate("git.clean", "git clean without force does nothing by default")
 	case "checkout", "switch":
-		if has("-f", "--force", "--discard-changes") || sh('f') {
+		if takes("-f", "--force", "--discard-changes") || sh('f') {
 			return destroy("git.checkout-force", "throws uncommitted work away")
 		}
 		if sh('B') || sh('C') {
@@ -204,23 +205,23 @@ func git(w *walker, c call) ruling {
 		if has("--cached") {
 			return mutate("git.rm", "takes files out of the index")
 		}
-		if sh('r') || sh('f') || has("--force") {
+		if sh('r') || sh('f') || takes("--force") {
 			return destroy("git.rm", "removes files", pos...)
 		}
 		return mutate("git.rm", "removes tracked files", pos...)
 	case "push":
 		for _, a := range args[1:] {
-			if strings.HasPrefix(a.s, "--force-with-lease") || strings.HasPrefix(a.s, "--force-if-includes") {
+			if strings.HasPrefix(a.s, "--force-w") || strings.HasPrefix(a.s, "--force-i") {
 				return destroy("git.push-force", "overwrites a branch on the server")
 			}
 		}
 		if has("-n", "--dry-run") {
 			return readOnly("a dry run")
 		}
-		if has("--force", "-f", "--mirror", "--prune") || sh('f') {
+		if takes("--force", "-f", "--mirror", "--prune") || sh('f') {
 			return destroy("git.push-force", "overwrites a branch on the server")
 		}
-		if has("--delete", "-d") {
+		if takes("--delete", "-d") {
 			return destroy("git.push-delete", "deletes a branch on the server")
 		}
 		for _, p := range pos[min(1, len(pos)):] {
@@ -241,7 +242,7 @@ func git(w *walker, c call) ruling {
 	case "prune":
 		return destroy("git.prune", "removes unreachable objects")
 	case "update-ref":
-		if has("-d", "--delete", "--stdin") {
+		if takes("-d", "--delete", "--stdin") {
 			return destroy("git.update-ref", "deletes a reference")
 		}
 		return mutate("git.update-ref", "moves a reference")
@@ -257,7 +258,7 @@ func git(w *walker, c call) ruling {
 	if destructiveVerb(sub.s) || sub.s == "undo" || sub.s == "unpublish" || sub.s == "delete-branch" {
 		return destroy("git.verb", "git "+sub.s)
 	}
-	if (sub.s == "symbolic-ref" || sub.s == "multi-pack-index") && has("-d", "--delete") || sub.s == "annex" && (first == "drop" || first == "dropunused" || first == "uninit") {
+	if (sub.s == "symbolic-ref" || sub.s == "multi-pack-index") && takes("-d", "--delete") || sub.s == "annex" && (first == "drop" || first == "dropunused" || first == "uninit") {
 		return destroy("git.verb", "git "+sub.s+" takes away")
 	}
 	return mutate("git.write", "git "+sub.s)

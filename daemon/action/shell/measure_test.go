@@ -38,7 +38,7 @@ func TestCorpora(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var deny, caught, allow, flagged, apart int
+		var deny, caught, allow, flagged, benign, proven, apart int
 		effects := map[Effect]int{}
 		for sc := bufio.NewScanner(z); sc.Scan(); {
 			var r struct{ Command, Expected, Category string }
@@ -58,15 +58,22 @@ func TestCorpora(t *testing.T) {
 					t.Logf("MISSED %q: %s by %s [%s]", r.Command, got.Effect, got.Rule, r.Category)
 				}
 			case r.Expected == "allow", r.Expected == "benign":
+				if benign++; got.Effect == ReadOnly {
+					proven++
+				}
 				if allow++; got.Effect.AtLeast(Opaque) {
 					flagged++
 					t.Logf("FLAGGED %q: %s by %s [%s]", r.Command, got.Effect, got.Rule, r.Category)
+				}
+			case name == "nl2bash.dev": // unlabelled, all from people's daily work
+				if benign++; got.Effect == ReadOnly {
+					proven++
 				}
 			case os.Getenv("GETTIER_CASES_ALL") != "":
 				t.Logf("%s %q: %s by %s: %s", name, r.Command, got.Effect, got.Rule, got.Why)
 			}
 		}
-		t.Logf("%s: recall %d/%d, false flags %d/%d, disputed %d, effects %v", name, caught, deny, flagged, allow, apart, effects)
+		t.Logf("%s: recall %d/%d, false flags %d/%d, proven read_only %d/%d, disputed %d, effects %v", name, caught, deny, flagged, allow, proven, benign, apart, effects)
 		_, _ = z.Close(), f.Close()
 	}
 }

@@ -141,11 +141,15 @@ func (w *walker) program(name string, c call) stream {
 			}
 		}
 	}
+	if name == "make" || name == "gmake" {
+		w.makefile(c)
+	}
 	f, known := classifierOf(name)
 	if known && len(c.args) == 2 && !strings.ContainsAny(c.args[0].s, "/.") {
 		switch c.args[1].s {
-		case "--version", "--help", "version":
-			w.record(c, ReadOnly, "read.version", "prints version or help")
+		case "--version", "--help":
+			r := ownCode(name, readOnly("prints version or help"))
+			w.record(c, r.effect, r.rule, r.why)
 			return stream{kind: unknown}
 		}
 	}
@@ -157,6 +161,7 @@ func (w *walker) program(name string, c call) stream {
 			r = stronger(r, e)
 		}
 	}
+	r = ownCode(name, r)
 	if r.effect == ReadOnly && strings.ContainsRune(c.args[0].s, '/') && !systemPath(c.args[0].s) {
 		r.effect, r.rule, r.why = Mutate, "program.local", "a program of this directory: "+c.args[0].s
 	}

@@ -3,12 +3,12 @@ package shell
 import "strings"
 
 // Programs that only look, whatever their arguments.
-var plainReaders = set(`ls dir vdir cat head tail wc cut tr nl tac rev fold fmt expand unexpand paste join comm cmp diff diff3 sdiff stat file du df pwd true false : test [ [[
- whoami id groups logname users who w last lastb uptime free vmstat iostat mpstat pstree lsof ss netstat pgrep pidof nproc arch uname lscpu lsblk lspci lsusb lsmod lsns findmnt getent locale
+var plainReaders = set(`ls dir vdir cat head tail wc cut tr nl tac rev fold fmt expand unexpand paste join comm cmp diff diff3 stat du df pwd true false : test [ [[
+ whoami id groups logname users who w last lastb uptime free vmstat iostat mpstat pstree lsof netstat pgrep pidof nproc arch uname lscpu lsblk lspci lsusb lsmod lsns findmnt getent locale
  printenv which whereis type hash basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum shasum md5 strings od hexdump hd jq gron htmlq
- column look sleep seq yes factor numfmt expr bc dc cal tsort ptx shuf egrep fgrep grep zgrep zcat zless zmore bzcat xzcat zstdcat base32 tree-sitter man info apropos whatis help tldr cloc tokei scc
+ column look sleep seq yes factor numfmt expr bc cal tsort ptx shuf egrep fgrep grep zgrep zcat zless zmore bzcat xzcat zstdcat base32 tree-sitter man info apropos whatis help tldr cloc tokei scc
  dig nslookup host ping ping6 traceroute tracepath mtr whois getconf ulimit umask times jobs fg bg wait echo break continue return exit shift set shopt local export declare typeset readonly unset let read getopts caller
- pushd popd dirs cd compgen complete bind fc history disown mapfile readarray enable logout suspend lsattr getfacl getfattr getcap namei size nm objdump readelf ldd otool vercmp sw_vers system_profiler hwinfo inxi neofetch uuidgen mktemp tput clear reset stty tty lsb_release mountpoint ipcs lslocks lsmem blkid locate plocate mdfind sar pmap ldconfig-p ss ag ack bat batcat exa eza lsd delta difft hyperfine-version git-lfs-ls pbpaste xclip-o printf`)
+ pushd popd dirs cd compgen complete bind history disown mapfile readarray enable logout suspend lsattr getfacl getfattr getcap namei size objdump readelf otool vercmp sw_vers system_profiler hwinfo inxi neofetch uuidgen mktemp tput clear reset stty tty lsb_release mountpoint ipcs lslocks lsmem blkid locate plocate mdfind sar pmap ldconfig-p ag ack bat batcat exa eza lsd delta difft hyperfine-version git-lfs-ls pbpaste xclip-o printf`)
 
 // withOptions are readers that some option turns into writers.
 var withOptions = map[string]struct {
@@ -16,6 +16,9 @@ var withOptions = map[string]struct {
 	valed string
 }{
 	"rg":         {bad: "--pre --hostname-bin"},
+	"ss":         {bad: "-K --kill"},
+	"sdiff":      {bad: "-o --output"},
+	"nm":         {bad: "--plugin"},
 	"sort":       {bad: "-o --output --compress-program"},
 	"date":       {bad: "-s --set"},
 	"hostname":   {bad: "-F --file -b"},
@@ -28,7 +31,7 @@ var withOptions = map[string]struct {
 	"top":        {},
 	"htop":       {},
 	"btop":       {},
-	"yq":         {bad: "-i --inplace -s --split-exp"},
+	"yq":         {bad: "-i --inplace --in-place -s --split-exp"},
 	"file":       {bad: "-C --compile"},
 	"ip":         {bad: "-b -batch -force"},
 	"xmllint":    {bad: "-o --output"},
@@ -128,11 +131,14 @@ func optionReader(w *walker, c call) ruling {
 			f = f[:i]
 		}
 		for bad := range strings.FieldsSeq(o.bad) {
-			if f == bad || len(bad) == 2 && f[1] != '-' && bad[1] != '-' && strings.IndexByte(f, bad[1]) > 0 {
+			if f == bad || abbreviates(f, bad) || len(bad) == 2 && f[1] != '-' && bad[1] != '-' && strings.IndexByte(f, bad[1]) > 0 {
 				if strings.HasPrefix(bad, "--vacuum") {
 					return destroy("log.vacuum", name+" "+f+" removes old logs")
 				}
-				if strings.HasPrefix(bad, "--pre") || bad == "--compress-program" || bad == "--hostname-bin" {
+				if name == "ss" {
+					return destroy("system.sockets", "ss -K closes connections of others")
+				}
+				if strings.HasPrefix(bad, "--pre") || bad == "--plugin" || bad == "--compress-program" || bad == "--hostname-bin" {
 					return ruling{effect: Opaque, rule: "read.hook", why: name + " runs a program named in " + bad}
 				}
 				return mutate("write.option", name+" "+bad+" writes")
@@ -158,12 +164,7 @@ func optionReader(w *walker, c call) ruling {
 			}
 		}
 	case "ip":
-		for _, p := range pos {
-			switch p.s {
-			case "add", "del", "delete", "set", "change", "replace", "flush", "exec", "attach":
-				return mutate("system.network", "changes the network")
-			}
-		}
+		return ipVerb(positional(c.args, "-f -family -n -netns -rc -rcvbuf -l -loops"))
 	case "xxd":
 		if len(pos) > 1 {
 			return mutate("write", "writes a file", pos[1])
@@ -176,6 +177,23 @@ func optionReader(w *walker, c call) ruling {
 	return readOnly("only looks")
 }
 
+// ipVerb rules on ip OBJECT VERB. Both may be cut short; where a beginning fits two
+// verbs ip takes the first, which is never the one that shows.
+func ipVerb(pos []word) ruling {
+	if len(pos) < 2 || strings.HasPrefix("monitor", pos[0].s) && len(pos[0].s) > 1 {
+		return readOnly("shows the network")
+	}
+	verb := pos[1].s
+	begins := func(full string) bool { return verb != "" && strings.HasPrefix(full, verb) }
+	switch {
+	case begins("delete") || begins("flush"):
+		return destroy("verb.ip", "ip "+pos[0].s+" "+verb)
+	case begins("list"), begins("lst"), begins("get"), begins("help"), begins("identify"), begins("pids"), len(verb) > 1 && begins("show"):
+		return readOnly("shows the network")
+	}
+	return mutate("system.network", "changes the network")
+}
+
 func uniq(w *walker, c call) ruling {
 	if p := positional(c.args, "-f -s -w"); len(p) > 1 {
 		return mutate("write", "uniq writes its second operand", p[1])
@@ -184,7 +202,7 @@ func uniq(w *walker, c call) ruling {
 }
 
 func sed(w *walker, c call) ruling {
-	inPlace := hasFlag(c.args, "-i", "--in-place", "-I")
+	inPlace := given(c.args, "-i", "--in-place", "-I")
 	script, have := "", false
 	var files []word
 	for i := 1; i < len(c.args); i++ {

@@ -35,7 +35,7 @@ func database(w *walker, c call) ruling {
 			i++
 		case strings.HasPrefix(a, "--command="), strings.HasPrefix(a, "--execute="), strings.HasPrefix(a, "--query="):
 			stmts = append(stmts, a[strings.IndexByte(a, '=')+1:])
-		case name == "mysql" && strings.HasPrefix(a, "-e") && len(a) > 2:
+		case (name == "mysql" || name == "mariadb") && strings.HasPrefix(a, "-e") && len(a) > 2:
 			stmts = append(stmts, a[2:])
 		case name == "psql" && len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.HasSuffix(a, "c") && i+1 < len(c.args):
 			add(c.args[i+1])
@@ -46,6 +46,9 @@ func database(w *walker, c call) ruling {
 		case a == "-l" || a == "--list" || a == "--version" || a == "-V":
 			return readOnly("lists databases")
 		case len(a) > 1 && a[0] == '-':
+			if a == "-p" && (name == "mysql" || name == "mariadb" || name == "mysqlsh") { // a password never stands in the next word
+				continue
+			}
 			if takesValue("-h -p -U -d -u -D -P -S -o -F -R -v -H --host --port --user --username --dbname --database --set -separator", a) {
 				i++
 			}
@@ -157,16 +160,27 @@ func redis(c call) ruling {
 	return mutate("redis.write", "redis "+pos[0].s)
 }
 
-// SQL rules on a text of statements: the strongest of them.
+// SQL rules on a text of statements: the strongest of them. Whether a backslash
+// escapes a quote differs from server to server, so both are read.
 func SQL(text string) (Effect, string, string) {
 	if len(text) > maxText {
 		return Opaque, "size", "statements longer than 64 KiB"
 	}
+	e, rule, why := readSQL(text, true)
+	if strings.Contains(text, `\'`) {
+		if e2, rule2, why2 := readSQL(text, false); e2.Rank() > e.Rank() {
+			return e2, rule2, why2
+		}
+	}
+	return e, rule, why
+}
+
+func readSQL(text string, escapes bool) (Effect, string, string) {
 	e, rule, why := ReadOnly, "sql.read", "reads"
-	for _, st := range statements(text) {
+	for _, st := range statements(text, escapes) {
 		if runsText(st) { // what it runs stands in a literal
 			inner := strings.NewReplacer("''", " ", "'", ";").Replace(text)
-			for _, in := range statements(inner) {
+			for _, in := range statements(inner, escapes) {
 				if ie, ir, iw := statement(in); ie.AtLeast(Destroy) && ie.Rank() > e.Rank() {
 					e, rule, why = ie, ir, iw
 				}
@@ -194,7 +208,7 @@ func runsText(st []string) bool {
 
 // statements splits SQL into words per statement; literals, comments and quoted
 // names do not count as words.
-func statements(s string) [][]string {
+func statements(s string, escapes bool) [][]string {
 	var all [][]string
 	var cur []string
 	end := func() {
@@ -231,10 +245,10 @@ func statements(s string) [][]string {
 		case strings.HasPrefix(s[i:], "*/"):
 			i += 2
 		case c == '\'':
-			i = skipQuoted(s, i, c)
+			i = skipQuoted(s, i, c, escapes)
 			cur = append(cur, "'")
 		case c == '"' || c == '`':
-			i = skipQuoted(s, i, c)
+			i = skipQuoted(s, i, c, escapes)
 			cur = append(cur, `"`)
 		case c == '$':
 			if tag := dollarTag(s[i:]); tag != "" {
@@ -244,21 +258,24 @@ func statements(s string) [][]string {
 				} else {
 					// A body that runs as code: its statements count.
 					body := s[i+len(tag) : i+len(tag)+j]
-					all = append(all, statements(body)...)
+					all = append(all, statements(body, escapes)...)
 					i += j + 2*len(tag)
 				}
 				cur = append(cur, "'")
 			} else {
 				i++
 			}
-		case c == '\\' && len(cur) == 0: // psql's own commands, to the end of the line
-			j := strings.IndexByte(s[i:], '\n')
-			if j < 0 {
-				j = len(s) - i
-			}
-			cur = append(cur, strings.ToUpper(s[i:i+min(j, 4)]))
+		case c == '\\': // psql's own commands, to the end of the line
+			line, _, _ := strings.Cut(s[i:], "\n")
 			end()
-			i += j
+			switch {
+			case strings.ContainsAny(line, "`|") || strings.Contains(strings.ToLower(line), "program"):
+				cur = append(cur, `\!`)
+			case strings.TrimRight(strings.ToLower(line), " ;\t\r") != `\g`: // which ends a statement
+				cur = append(cur, strings.ToUpper(line[:min(len(line), 4)]))
+			}
+			end()
+			i += len(line)
 		case c == '.' && len(cur) == 0 && i+1 < len(s) && isWordByte(s[i+1]) && (i == 0 || s[i-1] == '\n' || s[i-1] == ';'): // and sqlite's
 			j := strings.IndexByte(s[i:], '\n')
 			if j < 0 {
@@ -286,9 +303,9 @@ func statements(s string) [][]string {
 	return all
 }
 
-func skipQuoted(s string, i int, q byte) int {
+func skipQuoted(s string, i int, q byte, escapes bool) int {
 	for i++; i < len(s); i++ {
-		if s[i] == '\\' && q == '\'' {
+		if s[i] == '\\' && q == '\'' && escapes {
 			i++
 			continue
 		}
@@ -382,6 +399,9 @@ func statement(st []string) (Effect, string, string) {
 			return Opaque, "sql.shell", "runs a shell command"
 		}
 	}
+	if st[0] == "EXPLAIN" && has("ANALYZE") < 0 {
+		return ReadOnly, "sql.read", "explains"
+	}
 	// WITH x AS (DELETE …): the strongest verb anywhere rules.
 	for i, w := range st {
 		switch w {
@@ -402,7 +422,7 @@ func statement(st []string) (Effect, string, string) {
 				return whereless(st, i, "DELETE", "sql.delete")
 			}
 		case "UPDATE":
-			if i == 0 || st[0] == "WITH" || st[0] == "BEGIN" {
+			if i == 0 || st[0] == "WITH" || st[0] == "BEGIN" || st[0] == "EXPLAIN" {
 				return whereless(st, i, "UPDATE", "sql.update")
 			}
 		}
@@ -422,10 +442,11 @@ func statement(st []string) (Effect, string, string) {
 		}
 		return ReadOnly, "sql.read", "reads"
 	case "EXPLAIN":
-		if has("ANALYZE") > 0 && has("SELECT") < 0 {
+		if has("SELECT") < 0 || has("INTO") > 0 {
 			return Mutate, "sql.explain", "EXPLAIN ANALYZE runs the statement"
 		}
-		return ReadOnly, "sql.read", "explains"
+		e, rule, why := statement(st[has("SELECT"):])
+		return e, rule, why
 	case "PRAGMA":
 		if has("=") > 0 {
 			return Mutate, "sql.pragma", "sets a pragma"

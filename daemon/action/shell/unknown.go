@@ -14,7 +14,7 @@ func destructiveVerb(s string) bool {
 
 func destructiveWord(w string) bool {
 	switch w {
-	case "delete", "del", "destroy", "drop", "purge", "wipe", "erase", "terminate", "nuke", "rm", "remove", "prune", "forget", "flush", "flushall", "flushdb", "truncate", "reset", "deregister", "obliterate", "uninstall", "revoke", "rb", "unregister", "undeploy", "unsubscribe", "rollback":
+	case "delete", "del", "destroy", "drop", "purge", "wipe", "erase", "terminate", "nuke", "rm", "remove", "prune", "forget", "flush", "flushall", "flushdb", "truncate", "reset", "deregister", "obliterate", "uninstall", "revoke", "rb", "unregister", "undeploy", "unsubscribe", "rollback", "unpublish", "decommission", "kill":
 		return true
 	}
 	return false
@@ -59,7 +59,46 @@ func unknownProgram(_ *walker, c call) ruling {
 	if i := strings.LastIndexByte(name, '.'); i > 0 && !strings.Contains(c.args[0].s, "/") && name[i+1:] != "rb" && name[i+1:] != "rm" && destructiveName(name[i+1:]) {
 		return destroy("verb.destroy", "a call of "+name)
 	}
+	if asksHelp(c.args) { // what it does with that is not known
+		return ruling{effect: Mutate, rule: "program.unknown", why: "an unknown program, asked for help: " + name}
+	}
+	if what := namedFor(name); what != "" {
+		return stronger(ruling{effect: Destroy, rule: "verb.destroy", why: name + " by its name is there to " + what}, statementArg(c.args))
+	}
 	return stronger(byWords(name, c.args[1:]), statementArg(c.args))
+}
+
+// asksHelp reports plain words and a request for help behind them, with no option
+// that would count before it.
+func asksHelp(args []word) bool {
+	n := len(args) - 1
+	if n < 1 || n > 4 || strings.IndexByte(args[0].s, '/') >= 0 {
+		return false
+	}
+	for _, a := range args[1:n] {
+		if a.dyn || a.s == "" || strings.IndexByte("-/", a.s[0]) >= 0 {
+			return false
+		}
+	}
+	switch args[n].s {
+	case "--help", "-h", "-?", "-help":
+		return true
+	}
+	return n == 1 && args[n].s == "help"
+}
+
+// namedFor is the verb that a program of several words is called by, in front or
+// behind: del-cli, user-delete. "" for none.
+func namedFor(name string) string {
+	first, rest, ok := strings.Cut(name, "-")
+	last := rest[strings.LastIndexByte(rest, '-')+1:]
+	switch {
+	case ok && destructiveWord(first) && first != "reset" && first != "flush":
+		return first
+	case ok && destructiveWord(last):
+		return last
+	}
+	return ""
 }
 
 // statementArg finds a statement that destroys among the arguments of a program
@@ -131,8 +170,12 @@ func destructiveFlag(f string) bool {
 	if len(f) > 3 && f[0] == '-' && f[1] != '-' { // Go's flag package takes one dash as well
 		f = "-" + f
 	}
+	switch {
+	case strings.HasPrefix(f, "--delete-"), strings.HasPrefix(f, "--purge-"), strings.HasPrefix(f, "--wipe-"), strings.HasPrefix(f, "--erase-"):
+		return true
+	}
 	switch f {
-	case "--delete", "--delete-all", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--delete-config", "--delete-records", "--delete-offsets", "--factory-reset", "--drop-database", "--drop-tables":
+	case "--remove", "--uninstall", "--unregister", "--unpublish", "--zap", "--delete", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--factory-reset", "--drop-database", "--drop-tables":
 		return true
 	}
 	return false

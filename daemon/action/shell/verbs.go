@@ -56,28 +56,28 @@ var verbTables = map[string]verbTable{
 	"uv":                  {read: phrases("pip list, pip show, pip freeze, pip check, pip tree, tree, version, python list"), mutate: phrases("remove, pip uninstall, cache clean, cache prune")},
 	"poetry":              {read: phrases("show, check, env info, env list, version"), destroy: phrases("publish"), mutate: phrases("remove, env remove, publish +--dry-run")},
 	"cargo":               {valued: "--manifest-path -Z --color --config", read: phrases("tree, metadata, search, version, locate-project, pkgid, info, read-manifest, verify-project"), destroy: phrases("publish, yank, owner --remove"), mutate: phrases("clean, remove, rm, uninstall")},
-	"go":                  {valued: "-C", read: phrases("version, env, list, doc, help, vet, mod graph, mod why, mod verify, tool nm, tool objdump"), mutate: phrases("clean, env +-w, env +-u, list +-toolexec, vet +-vettool, list +-export")},
+	"go":                  {valued: "-C", read: phrases("version, env, list, doc, help, mod graph, mod why, mod verify, tool nm, tool objdump"), mutate: phrases("clean, env +-w, env +-u, list +-toolexec, list +-export, list +-cgo, list +-compiled, list +-mod=mod")},
 	"rustup":              {read: phrases("show, toolchain list, target list, component list, which, check"), mutate: phrases("toolchain uninstall, self uninstall, target remove, component remove")},
 	"gem":                 {read: phrases("list, search, info, environment, env, contents, outdated, dependency, which"), destroy: phrases("yank"), mutate: phrases("uninstall, cleanup")},
 	"bundle":              {read: phrases("list, show, info, outdated, check, config list, platform")},
 	"composer":            {read: phrases("show, info, outdated, validate, licenses, why, depends, diagnose, search, status"), mutate: phrases("remove, clear-cache")},
 	"mvn":                 {read: phrases("--version, dependency:tree, help:effective-pom"), destroy: phrases("deploy, release:perform, release:rollback, * deploy, * release:perform")},
 	"dotnet":              {read: phrases("--info, --list-sdks, --list-runtimes, list"), destroy: phrases("ef database drop, nuget delete"), mutate: phrases("remove, clean")},
-	"brew":                {read: phrases("list, ls, info, search, outdated, deps, uses, config, doctor, home, leaves, desc, cat, services list"), mutate: phrases("uninstall, remove, rm, cleanup, autoremove")},
+	"brew":                {destroy: phrases("uninstall +--zap, remove +--zap, rm +--zap"), read: phrases("list, ls, info, search, outdated, deps, uses, config, doctor, home, leaves, desc, cat, services list"), mutate: phrases("uninstall, remove, rm, cleanup, autoremove")},
 	"apt":                 {valued: "-o -c -t", read: phrases("list, search, show, policy, depends, rdepends, changelog"), destroy: phrases("purge, remove, autoremove, autopurge")},
 	"apt-get":             {valued: "-o -c -t", read: phrases("changelog, check"), destroy: phrases("purge, remove, autoremove, dist-upgrade"), mutate: phrases("install, update, upgrade, clean, autoclean")},
 	"apt-cache":           {read: phrases("*")},
 	"dpkg":                {read: phrases("-l, --list, -L, --listfiles, -s, --status, -S, --search, --print-architecture, -c, -I, --get-selections"), destroy: phrases("-r, --remove, -P, --purge")},
 	"dpkg-query":          {read: phrases("*")},
-	"dnf":                 {read: phrases("list, search, info, repolist, provides, repoquery, history list, check-update"), destroy: phrases("remove, erase, autoremove, history undo")},
-	"yum":                 {read: phrases("list, search, info, repolist, provides, check-update"), destroy: phrases("remove, erase, autoremove")},
+	"dnf":                 {general: true, read: phrases("list, search, info, repolist, provides, repoquery, history list, check-update"), destroy: phrases("remove, erase, autoremove, history undo")},
+	"yum":                 {general: true, read: phrases("list, search, info, repolist, provides, check-update"), destroy: phrases("remove, erase, autoremove")},
 	"rpm":                 {read: phrases("-q, -qa, -qi, -ql, -qf, --query, -V"), destroy: phrases("-e, --erase")},
-	"apk":                 {read: phrases("info, list, search, policy, version, stats"), destroy: phrases("del")},
+	"apk":                 {general: true, read: phrases("info, list, search, policy, version, stats"), destroy: phrases("del")},
 	"nix":                 {read: phrases("search, show-config, flake show, flake metadata, path-info, why-depends, store ls"), destroy: phrases("store gc, store delete")},
 	"nix-collect-garbage": {destroy: phrases("*")},
 
-	"docker":         {valued: "-H --host -c --context --config -l --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys), mutate: phrases("rmi, image rm, rm, container rm, network rm, plugin rm, manifest rm, compose rm, network disconnect, image remove, compose stop, compose config +-o, compose config +--output, compose config +--lock-image-digests")},
-	"podman":         {valued: "--url -c --connection --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys + ", system reset, machine rm, pod rm +-f"), mutate: phrases("rmi, image rm, rm, network rm")},
+	"docker":         {valued: "-H --host -c --context --config -l --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys), mutate: phrases("rmi, image rm, network rm, plugin rm, manifest rm, compose rm, network disconnect, image remove, compose stop, compose config +-o, compose config +--output, compose config +--lock-image-digests")},
+	"podman":         {valued: "--url -c --connection --log-level", read: phrases(dockerReads), destroy: phrases(dockerDestroys + ", system reset, machine rm, pod rm +-f"), mutate: phrases("rmi, image rm, network rm")},
 	"nerdctl":        {valued: "-n --namespace -H", read: phrases(dockerReads), destroy: phrases(dockerDestroys), mutate: phrases("rmi, image rm, rm, network rm, compose config +-o, compose config +--output")},
 	"docker-compose": {valued: "-f --file -p --project-name --env-file --profile", read: phrases("ps, logs, config, images, top, port, version, ls, events"), destroy: phrases("down +-v, down +--volumes, down +--rmi, rm +-v, rm +-f, kill"), mutate: phrases("down, rm, stop, config +-o, config +--output")},
 	"kubectl":        {valued: kubeValued, read: phrases(kubeReads), destroy: phrases(kubeDestroys), mutate: phrases("config delete-*, label, annotate")},
@@ -92,7 +92,7 @@ var verbTables = map[string]verbTable{
 	"terraform":        {valued: "", read: phrases(tfReads), destroy: phrases(tfDestroys), mutate: phrases("destroy +-help")},
 	"tofu":             {read: phrases(tfReads), destroy: phrases(tfDestroys)},
 	"terragrunt":       {read: phrases(tfReads), destroy: phrases(tfDestroys + ", run-all destroy, run-all apply, destroy-all, apply-all")},
-	"pulumi":           {valued: "-s --stack -C --cwd", read: phrases("stack ls, stack output, preview, whoami, config get, logs, about, version, stack history, stack graph"), destroy: phrases("destroy, stack rm, up +--yes, up +-y, state delete, refresh +--yes, cancel, down")},
+	"pulumi":           {valued: "-s --stack -C --cwd", read: phrases("stack ls, stack output, whoami, config get, version, stack history, stack graph"), destroy: phrases("destroy, stack rm, up +--yes, up +-y, state delete, refresh +--yes, cancel, down")},
 	"cdk":              {read: phrases("list, ls, synth, synthesize, diff, doctor, metadata, docs"), destroy: phrases("destroy")},
 	"serverless":       {read: phrases("info, print, logs, deploy list"), destroy: phrases("remove, rollback")},
 	"sls":              {read: phrases("info, print, logs, deploy list"), destroy: phrases("remove, rollback")},
@@ -100,7 +100,7 @@ var verbTables = map[string]verbTable{
 	"ansible":          {},
 	"ansible-playbook": {read: phrases("+--list-tasks, +--list-hosts, +--syntax-check")},
 	"vagrant":          {read: phrases("status, global-status, ssh-config, port, box list, plugin list, version, validate"), destroy: phrases("destroy, box remove, snapshot delete, snapshot restore")},
-	"packer":           {read: phrases("validate, inspect, version, fmt +-check")},
+	"packer":           {read: phrases("version, fmt +-check")},
 
 	"aws":      {valued: cloudValued, read: phrases(awsReads), destroy: phrases(awsDestroys), mutate: phrases("configure"), general: true},
 	"gcloud":   {valued: cloudValued, read: phrases("version, info, help, config list, config get-value, config configurations list, auth list, projects list, projects describe"), destroy: phrases("projects delete"), general: true},
@@ -114,7 +114,7 @@ var verbTables = map[string]verbTable{
 	"gh": {valued: "-R --repo", read: phrases("repo view, repo list, pr list, pr view, pr diff, pr checks, pr status, issue list, issue view, issue status, run list, run view, run watch, release list, release view, auth status, search, status, workflow list, workflow view, gist list, gist view, label list, secret list, variable list, variable get, cache list"),
 		destroy: phrases("repo delete, repo archive, release delete, release delete-asset, issue delete, secret delete, variable delete, workflow disable, run delete, cache delete, gist delete, label delete, ssh-key delete, gpg-key delete, codespace delete, project delete, extension remove, api +DELETE, api +-XDELETE")},
 
-	"systemctl":     {valued: "-H -M -n -o -p --property -t --type", read: phrases("status, show, cat, list-*, is-*, get-default, show-environment, help"), destroy: phrases("poweroff, reboot, halt, kexec, emergency, rescue, isolate, stop, disable, mask, kill, revert, clean"), mutate: phrases("reset-failed")},
+	"systemctl":     {valued: "-H -M -n -o -p --property -t --type", read: phrases("status, show, cat, list-*, is-*, get-default, show-environment, help, kill +-s +help, kill +--signal=help, kill +--signal=list"), destroy: phrases("poweroff, reboot, halt, kexec, emergency, rescue, isolate, stop, disable, mask, kill, revert, clean"), mutate: phrases("reset-failed")},
 	"service":       {read: phrases("--status-all, * status"), destroy: phrases("* stop")},
 	"supervisorctl": {read: phrases("status, tail, avail, pid"), destroy: phrases("stop, remove, shutdown")},
 	"pm2":           {read: phrases("list, ls, status, logs, show, describe, info, env, monit, jlist, prettylist"), destroy: phrases("delete, del, kill, flush, stop")},
@@ -123,9 +123,9 @@ var verbTables = map[string]verbTable{
 	"localectl":     {read: phrases("status, list-*")},
 	"resolvectl":    {read: phrases("status, query, statistics, dns, domain")},
 	"networkctl":    {read: phrases("status, list, lldp")},
-	"nginx":         {read: phrases("-t, -T, -v, -V, -h"), destroy: phrases("-s +stop, -s +quit")},
-	"apachectl":     {read: phrases("-t, configtest, -S, -M, -v, -V, status"), destroy: phrases("stop, graceful-stop, -k +stop, -k +graceful-stop")},
-	"httpd":         {read: phrases("-t, -S, -M, -v, -V")},
+	"nginx":         {read: phrases("-t, -T, -v, -V, -h"), mutate: phrases("+-c, +-p, +-g"), destroy: phrases("-s +stop, -s +quit")},
+	"apachectl":     {read: phrases("-t, configtest, -S, -M, -v, -V, status"), mutate: phrases("+-f, +-d, +-c, +-C"), destroy: phrases("stop, graceful-stop, -k +stop, -k +graceful-stop")},
+	"httpd":         {read: phrases("-t, -S, -M, -v, -V"), mutate: phrases("+-f, +-d, +-c, +-C")},
 	"haproxy":       {read: phrases("-c, -v, -vv"), destroy: phrases("+-st, +-sf")},
 	"postconf":      {read: phrases("-n, -d"), mutate: phrases("-e")},
 	"sshd":          {read: phrases("-t, -T")},
@@ -143,8 +143,8 @@ var verbTables = map[string]verbTable{
 	"kafka-configs":         {read: phrases("+--describe"), destroy: phrases("+--delete-config")},
 	"kafka-consumer-groups": {read: phrases("+--list, +--describe"), destroy: phrases("+--delete, +--reset-offsets, +--delete-offsets")},
 	"kafka-acls":            {read: phrases("+--list"), destroy: phrases("+--remove")},
-	"gradlew":               {read: phrases("tasks, dependencies, properties, projects, help"), destroy: phrases("publish, publishPlugins, * publish")},
-	"gradle":                {read: phrases("tasks, dependencies, properties, projects, help"), destroy: phrases("publish, publishPlugins, * publish")},
+	"gradlew":               {destroy: phrases("publish, publishPlugins, * publish")},
+	"gradle":                {destroy: phrases("publish, publishPlugins, * publish")},
 	"mvnw":                  {read: phrases("--version, dependency:tree"), destroy: phrases("deploy, release:perform, release:rollback, * deploy, * release:perform")},
 	"twine":                 {read: phrases("check"), destroy: phrases("upload")},
 	"ssh-keygen":            {valued: "-f -t -b -C -N -P", read: phrases("+-l, +-B, +-F"), destroy: phrases("+-R")},
@@ -167,7 +167,7 @@ var verbTables = map[string]verbTable{
 	"sequelize":             {read: phrases("db:migrate:status"), destroy: phrases("db:drop, db:migrate:undo*")},
 	"typeorm":               {read: phrases("migration:show"), destroy: phrases("schema:drop, migration:revert, schema:sync")},
 	"rails":                 {read: phrases("routes, about, stats, notes, db:version, db:migrate:status, middleware"), destroy: phrases("db:drop, db:reset, db:migrate:reset, db:rollback, db:schema:load, db:truncate_all, db:setup, db:purge, db:seed:replant, destroy, db:drop:*")},
-	"rake":                  {read: phrases("-T, --tasks, routes, db:version, db:migrate:status"), destroy: phrases("db:drop, db:reset, db:migrate:reset, db:rollback, db:schema:load, db:truncate_all, db:purge, db:drop:*")},
+	"rake":                  {destroy: phrases("db:drop, db:reset, db:migrate:reset, db:rollback, db:schema:load, db:truncate_all, db:purge, db:drop:*")},
 	"artisan":               {read: phrases("list, route:list, about, migrate:status"), destroy: phrases("migrate:fresh, migrate:reset, migrate:refresh, migrate:rollback, db:wipe")},
 	"alembic":               {read: phrases("current, history, heads, branches, show, check"), destroy: phrases("downgrade")},
 	"flyway":                {read: phrases("info, validate"), destroy: phrases("clean, undo, repair")},
@@ -175,10 +175,10 @@ var verbTables = map[string]verbTable{
 	"diesel":                {read: phrases("migration list, migration pending, print-schema"), destroy: phrases("database reset, database drop, migration revert, migration redo")},
 	"sqlx":                  {read: phrases("migrate info"), destroy: phrases("database drop, database reset, migrate revert")},
 	"goose":                 {read: phrases("status, version"), destroy: phrases("down, down-to, reset")},
-	"dbmate":                {read: phrases("status, dump"), destroy: phrases("drop, rollback, down")},
+	"dbmate":                {read: phrases("status"), destroy: phrases("drop, rollback, down")},
 	"migrate":               {valued: "-path -database -source", read: phrases("version"), destroy: phrases("drop, down, force")},
-	"make":                  {read: phrases("-n, --dry-run, --just-print, -q, -p +-n"), destroy: phrases("destroy, nuke, drop-db, reset-db, db-reset, purge")},
-	"just":                  {read: phrases("--list, -l, --summary, --show, --dump, -n, --dry-run")},
+	"make":                  {destroy: phrases("destroy, nuke, drop-db, reset-db, db-reset, purge")},
+	"just":                  {read: phrases("--list, -l, --summary, --show, --dump")},
 	"hyperfine":             {},
 	"pytest":                {read: phrases("+--collect-only, +--co")},
 	"jest":                  {read: phrases("+--listTests, +--showConfig")},
@@ -210,12 +210,12 @@ const (
 	dockerReads = `ps, images, logs, inspect, version, info, stats, top, port, diff, history, search, events, image ls, image list, image inspect, image history, container ls, container list, container ps, container inspect, container logs, container top, container stats, container port, container diff,
  volume ls, volume list, volume inspect, network ls, network list, network inspect, compose ps, compose logs, compose config, compose images, compose top, compose port, compose version, compose ls, compose events, system df, system info, system events, context ls, context show, context inspect, buildx ls, buildx inspect, buildx du, manifest inspect, node ls, node ps, service ls, service ps, service logs, service inspect, stack ls, stack ps, stack services, secret ls, config ls, plugin ls, builder ls`
 	dockerDestroys = `system prune, volume rm, volume remove, volume prune, container prune, image prune, network prune, builder prune, buildx prune, buildx rm, compose down +-v, compose down +--volumes, compose down +--rmi, compose rm +-v, compose rm +-f, compose kill, rm +-f, rm +-v, rm +--force, container rm +-f, container rm +--force, rmi +-f, rmi +--force, image rm +-f,
- kill, container kill, stop, container stop, swarm leave, stack rm, service rm, secret rm, config rm, node rm, context rm`
+ rm, container rm, kill, container kill, stop, container stop, swarm leave, stack rm, service rm, secret rm, config rm, node rm, context rm`
 	kubeValued = "-n --namespace --context --kubeconfig --cluster --user -s --server --as -l --selector -o --output -f --filename -c --container --field-selector --type --tail --since"
 	kubeReads  = `get, describe, logs, version, explain, top, cluster-info, api-resources, api-versions, diff, auth can-i, auth whoami, config view, config get-contexts, config current-context, config get-clusters, config get-users, rollout status, rollout history, events, wait, kustomize, options, plugin list`
 	// kubectl replace --force deletes and makes anew.
 	kubeDestroys = `delete, drain, replace +--force, rollout undo, taint, evict, scale +--replicas=0, adm drain, adm prune, apply +--prune, apply +--force, delete-collection`
-	tfReads      = `version, validate, output, show, providers, graph, state list, state show, state pull, workspace list, workspace show, fmt +-check, console +x, -version, metadata, get +x, plan +-help`
+	tfReads      = `version, output, providers, state list, state pull, workspace list, workspace show, fmt +-check, -version`
 	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, import +x, state replace-provider`
 	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait, s3api get-object +x`
 	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy, * close-account`
@@ -231,7 +231,7 @@ func byTable(_ *walker, c call) ruling {
 	best, effect, words := -1, Effect(""), 0
 	try := func(list []string, e Effect) {
 		for _, p := range list {
-			if n := matchPhrase(p, pos, c.args); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
+			if n := matchPhrase(p, pos, c.args, e == Destroy, false); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
 				best, effect, words = n, e, strings.Count(p, " ")+1
 				if p == "*" {
 					words = len(pos)
@@ -242,18 +242,21 @@ func byTable(_ *walker, c call) ruling {
 	try(t.read, ReadOnly)
 	try(t.mutate, Mutate)
 	try(t.destroy, Destroy)
+	if best < 0 && shortens[name] {
+		for _, p := range t.destroy {
+			if n := matchPhrase(p, pos, c.args, true, true); n > best {
+				best, effect, words = n, Destroy, len(pos)
+			}
+		}
+	}
 	what := name
 	for i := range min(3, len(pos)) {
 		what += " " + pos[i].s
 	}
-	if _, classic := verbTables[name]; !classic {
-		t.general = true
-		if len(c.args) == 2 && effect != ReadOnly {
-			switch c.args[1].s {
-			case "-h", "-?", "-V", "--help", "--version", "version", "help":
-				return readOnly("prints version or help")
-			}
-		}
+	_, classic := verbTables[name]
+	t.general = t.general || !classic
+	if len(c.args) == 2 && (c.args[1].s == "-V" && (effect == "" || !classic) || c.args[1].s == "version" && !classic && effect == "") || asksHelp(c.args) {
+		return readOnly("prints version or help")
 	}
 	if effect == ReadOnly && t.general { // projects lists, projects delete does not
 		for i := words; i < min(len(pos), 5); i++ {
@@ -318,8 +321,12 @@ func isVerbOption(prog, opt string) bool {
 	return false
 }
 
-// matchPhrase returns how specific the match is, -1 for none.
-func matchPhrase(p string, pos, args []word) int {
+// shortens are programs that take any beginning of a subcommand for the whole.
+var shortens = set("qm pct pvesm pveum pvecm pvesh bridge tc devlink nmcli btrfs hg ip")
+
+// matchPhrase returns how specific the match is, -1 for none. In a phrase that
+// destroys an option may stand where it will; begun takes beginnings of words.
+func matchPhrase(p string, pos, args []word, loose, begun bool) int {
 	n, i := 0, 0
 	for f := range strings.FieldsSeq(p) {
 		if flag, ok := strings.CutPrefix(f, "+"); ok {
@@ -332,10 +339,13 @@ func matchPhrase(p string, pos, args []word) int {
 		if f == "*" && i == 0 && p == "*" {
 			return 0
 		}
-		if i >= len(pos) || !matchWord(f, pos[i].s) {
+		switch {
+		case i < len(pos) && (matchWord(f, pos[i].s) || begun && pos[i].s != "" && strings.HasPrefix(f, pos[i].s)):
+			i++
+		case loose && len(f) > 1 && f[0] == '-' && f != "--" && flagPresent(f, args):
+		default:
 			return -1
 		}
-		i++
 		if f != "*" {
 			n += 2
 		}

@@ -328,6 +328,7 @@ func (w *walker) forLoop(c *syntax.ForClause, in stream) {
 		return
 	}
 	for _, v := range items {
+		v.many = v.glob
 		w.set(it.Name.Value, v)
 		w.stmts(c.Do, in)
 	}

@@ -72,6 +72,80 @@ func powershell(w *walker, c call) ruling {
 	return mutate("powershell.verb", name)
 }
 
+// windowsAliases are short names of PowerShell and commands of cmd that are cmdlets
+// by another name.
+var windowsAliases = map[string]string{
+	"ri": "Remove-Item", "rm": "Remove-Item", "del": "Remove-Item", "erase": "Remove-Item", "rd": "Remove-Item", "rmdir": "Remove-Item", "clc": "Clear-Content",
+	"gci": "Get-ChildItem", "ls": "Get-ChildItem", "dir": "Get-ChildItem", "gc": "Get-Content", "cat": "Get-Content", "type": "Get-Content", "echo": "Write-Output", "write": "Write-Output", "pwd": "Get-Location", "gl": "Get-Location",
+	"sls": "Select-String", "select": "Select-Object", "sort": "Sort-Object", "measure": "Measure-Object", "group": "Group-Object", "ft": "Format-Table", "fl": "Format-List", "ps": "Get-Process", "gps": "Get-Process", "gsv": "Get-Service",
+	"cp": "Copy-Item", "copy": "Copy-Item", "cpi": "Copy-Item", "mv": "Move-Item", "move": "Move-Item", "mi": "Move-Item", "ren": "Rename-Item", "rni": "Rename-Item", "md": "New-Item", "mkdir": "New-Item", "ni": "New-Item", "sc": "Set-Content", "ac": "Add-Content", "kill": "Stop-Process", "spps": "Stop-Process",
+}
+
+// windowsText reads a text for PowerShell or cmd as plain commands: words, quotes,
+// and ; | & between commands. Anything else in it (a block, a call of .NET, a
+// variable as a command) and it is left to the search for what destroys.
+func windowsText(w *walker, name, text string) (ruling, bool) {
+	if name != "powershell" && name != "pwsh" && name != "cmd" {
+		return ruling{}, false
+	}
+	var r ruling
+	var args []word
+	var cur strings.Builder
+	in, quoted := false, byte(0)
+	flush := func() {
+		if in {
+			args = append(args, word{s: cur.String()})
+			cur.Reset()
+			in = false
+		}
+	}
+	plain := true
+	end := func() {
+		flush()
+		if len(args) == 0 {
+			return
+		}
+		head := args[0].s
+		if full, ok := windowsAliases[strings.ToLower(head)]; ok {
+			args[0].s = full
+		}
+		if _, _, ok := cmdlet(args[0].s); !ok {
+			plain = false
+		} else {
+			if one := powershell(w, call{args: args}); r.effect == "" || one.effect.Rank() > r.effect.Rank() {
+				r = one
+			}
+		}
+		args = nil
+	}
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted != 0:
+			switch {
+			case c == quoted:
+				quoted = 0
+			case c == '`' || c == '$' && quoted == '"' && name != "cmd":
+				return ruling{}, false
+			default:
+				cur.WriteByte(c)
+			}
+		case c == '"' || c == '\'' && name != "cmd":
+			quoted, in = c, true
+		case strings.IndexByte(" \t\r", c) >= 0:
+			flush()
+		case c == ';' && name != "cmd" || c == '\n' || c == '|' || c == '&' && (name == "cmd" || i+1 < len(text) && text[i+1] == '&' || i > 0 && text[i-1] == '&'):
+			end()
+		case strings.IndexByte("(){}[]`&$%^@<>#", c) >= 0:
+			return ruling{}, false
+		default:
+			cur.WriteByte(c)
+			in = true
+		}
+	}
+	end()
+	return r, plain && quoted == 0 && r.effect != ""
+}
+
 func windowsVital(p string) bool {
 	p = strings.ToLower(strings.TrimRight(strings.ReplaceAll(p, "/", `\`), `\*`))
 	switch p {

@@ -13,6 +13,8 @@ type word struct {
 	s    string
 	dyn  bool // part of it is known only when it runs; s holds that part as spelled
 	glob bool // an unquoted *, ? or [ stands in it
+	// many: a loop puts one match of the pattern after the other in its place.
+	many bool
 	// sub is what a process substitution that is the whole word prints, when known.
 	sub *string
 }
@@ -202,6 +204,7 @@ func (w *walker) parts(b *strings.Builder, v *word, parts []syntax.WordPart, quo
 				w.prompted(p)
 			}
 			if s, ok := w.param(p); ok {
+				v.glob = v.glob || w.vars[p.Param.Value].many
 				if !quoted {
 					v.glob = v.glob || strings.ContainsAny(s, "*?[")
 					s = toMark.Replace(s)

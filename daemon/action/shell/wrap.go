@@ -204,7 +204,7 @@ func (w *walker) unwrap(c call) stream {
 			e := wr.bare
 			if len(c.args) == 2 {
 				switch c.args[1].s {
-				case "-h", "--help", "-V", "--version", "--list", "-v":
+				case "-h", "--help", "-V", "--version", "--list", "-v", "--top", "--tree", "--netstats":
 					e = ReadOnly
 				}
 			}
@@ -443,6 +443,28 @@ func hasFlag(args []word, flags ...string) bool {
 		}
 	}
 	return false
+}
+
+// given is hasFlag for options of which programs take any beginning that is long
+// enough: --recur, --forc.
+func given(args []word, flags ...string) bool {
+	for _, a := range args[1:] {
+		if a.s == "--" {
+			return false
+		}
+		opt, _, _ := strings.Cut(a.s, "=")
+		for _, f := range flags {
+			if opt == f || abbreviates(opt, f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// abbreviates reports a long option that is a beginning of another.
+func abbreviates(opt, full string) bool {
+	return len(opt) > 3 && strings.HasPrefix(opt, "--") && strings.HasPrefix(full, opt)
 }
 
 // short reports a single-letter option, alone or in a cluster like -rf.
