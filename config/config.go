@@ -65,6 +65,7 @@ type Proxy struct {
 	BindHost         string `mapstructure:"bind_host"`
 	MaxBody          int64  `mapstructure:"max_body"`
 	MaxInflightBytes int64  `mapstructure:"max_inflight_bytes"`
+	Limit            int    `mapstructure:"limit"`
 }
 
 // Gate is the policy on premises.

@@ -87,7 +87,7 @@ type Daemon struct {
 	engine  *turn.Engine
 	proxy   *proxy.Server
 	keys    apikey.Book
-	uses    map[string]time.Time // of keys, as they were last kept
+	uses    map[string]apikey.Use // of keys, as they were last kept
 	outside *snapshots
 	since   uint64 // when the first daemon of this state and boot began, as a process's start
 

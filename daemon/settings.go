@@ -278,7 +278,7 @@ func turnSettings(c *config.Config) turn.Settings {
 // proxyOf derives the edge's settings: upstreams with their keys read, projects.
 func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 	out := proxy.Settings{
-		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Upstreams: map[string]proxy.Upstream{},
+		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Limit: c.Proxy.Limit, Upstreams: map[string]proxy.Upstream{},
 		Default: map[wire.Format]string{wire.Chat: c.DefaultUpstream.OpenAI, wire.Responses: c.DefaultUpstream.OpenAI, wire.Messages: c.DefaultUpstream.Anthropic},
 		ChatGPT: config.ChatGPTName,
 	}

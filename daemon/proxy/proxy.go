@@ -41,6 +41,7 @@ type Turns interface {
 type Settings struct {
 	MaxBody     int64
 	MaxInflight int64
+	Limit       int // requests a minute of a caller without a key, 0 = any number
 	Upstreams   map[string]Upstream
 	// Default names the upstream of each format.
 	Default map[wire.Format]string
@@ -86,6 +87,7 @@ type Server struct {
 
 	hosts    atomic.Pointer[[]string] // Host values we answer to
 	inflight budget
+	limits   limits
 	clients  clients
 
 	// Counters for the status.
@@ -236,16 +238,20 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
 		s.refuse(w, r, err)
 		return
 	}
+	var leader peer.Process
+	if proc.PID != 0 {
+		leader = s.Remember(proc)
+	}
+	if e := s.spend(from, leader, set.Limit); e != nil {
+		s.refuseTooMany(w, adapter, e)
+		return
+	}
 	body, err := s.read(w, r, set, adapter != nil)
 	if err != nil {
 		s.readError(w, adapter, err)
 		return
 	}
 	defer s.inflight.release(int64(len(body)))
-	var leader peer.Process
-	if proc.PID != 0 {
-		leader = s.Remember(proc)
-	}
 	call := &upstreamCall{s: s, up: up, path: t.Path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
@@ -400,7 +406,9 @@ func (s *Server) errorIn(w http.ResponseWriter, a wire.Adapter, status int, kind
 	s.Refused.Add(1)
 	s.policyHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Should-Retry", "false")
+	if w.Header().Get("X-Should-Retry") == "" {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(a.Error(status, kind, message)) // the client may be gone
 }
