@@ -24,11 +24,13 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/daemon/apikey"
+	"gettier.dev/gettierd/daemon/connect"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy/dialect"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger/lemma"
 )
 
 // Turns serves recognised requests.
@@ -41,7 +43,8 @@ type Turns interface {
 type Settings struct {
 	MaxBody     int64
 	MaxInflight int64
-	Limit       int // requests a minute of a caller without a key, 0 = any number
+	Connect     *connect.Rules // nil = CONNECT is off
+	Limit       int            // requests a minute of a caller without a key, 0 = any number
 	Upstreams   map[string]Upstream
 	// Default names the upstream of each format.
 	Default map[wire.Format]string
@@ -80,7 +83,9 @@ type Server struct {
 	Now       func() time.Time
 	HMACKey   []byte
 	Transport http.RoundTripper
-	Conflict  func(named, found string) // a path or header named a project that does not contain the peer
+	Conflict  func(named, found string)                   // a path or header named a project that does not contain the peer
+	Connected func(who lemma.Principal, r connect.Ruling) // a CONNECT was ruled on
+	Dialer    Dialer                                      // of tunnels
 	Head      func() (size uint64, root string)
 	Policy    string
 	Log       *slog.Logger
@@ -88,6 +93,7 @@ type Server struct {
 	hosts    atomic.Pointer[[]string] // Host values we answer to
 	inflight budget
 	limits   limits
+	tunnels  tunnels
 	clients  clients
 
 	// Counters for the status.
@@ -133,7 +139,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodConnect:
-		s.deny(w, http.StatusMethodNotAllowed, "connect_off", "CONNECT is off")
+		s.tunnel(w, r, from)
 	case r.URL.Path == "/healthz" || (r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet)):
 		s.policyHeaders(w.Header())
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -171,7 +177,7 @@ func (s *Server) foreign(r *http.Request) string {
 			return "requests from web pages (Sec-Fetch-Site) are refused"
 		}
 	}
-	if hosts := s.hosts.Load(); hosts != nil {
+	if hosts := s.hosts.Load(); hosts != nil && r.Method != http.MethodConnect { // there it is the target
 		for _, h := range *hosts {
 			if strings.EqualFold(r.Host, h) || h == anyHost && r.Host == fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)) {
 				return ""
