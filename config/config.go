@@ -21,6 +21,7 @@ type Config struct {
 	Upstreams       map[string]Upstream `mapstructure:"upstreams"`
 	DefaultUpstream DefaultUpstream     `mapstructure:"default_upstream"`
 	Proxy           Proxy               `mapstructure:"proxy"`
+	Connect         Connect             `mapstructure:"connect"`
 	Gate            Gate                `mapstructure:"gate"`
 	Declare         Declare             `mapstructure:"declare"`
 	Inject          Inject              `mapstructure:"inject"`
@@ -65,6 +66,16 @@ type Proxy struct {
 	BindHost         string `mapstructure:"bind_host"`
 	MaxBody          int64  `mapstructure:"max_body"`
 	MaxInflightBytes int64  `mapstructure:"max_inflight_bytes"`
+	Limit            int    `mapstructure:"limit"`
+}
+
+// Connect is about tunnels of clients that take the proxy for an HTTPS proxy.
+type Connect struct {
+	Enabled          bool     `mapstructure:"enabled"`
+	AIVendors        []string `mapstructure:"ai_vendors"` // names of gettier's table, or hosts
+	Allow            []string `mapstructure:"allow"`      // HOST, *.HOST or HOST:PORT
+	Deny             []string `mapstructure:"deny"`
+	MarketplaceAllow []string `mapstructure:"marketplace_allow"`
 }
 
 // Gate is the policy on premises.

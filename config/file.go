@@ -228,7 +228,7 @@ func (r *reader) entry(prefix, name, key string, e *ast.MappingValueNode, depth 
 		return
 	}
 	if k := keyOf(key); k.Name != "" {
-		if _, null := e.Value.(*ast.NullNode); null && k.Type != Roots && k.Type != List && k.Type != Headers {
+		if _, null := e.Value.(*ast.NullNode); null && k.Type != Roots && k.Type != List && k.Type != Hosts && k.Type != Headers {
 			r.fault(e.Key, key, "has no value", "leave the line out to get the default")
 			return
 		}

@@ -17,7 +17,8 @@ const (
 	Bytes    Type = "bytes"    // 33554432, 32MiB, 64k
 	Duration Type = "duration" // 90s, 24h, 7d
 	Enum     Type = "enum"
-	List     Type = "list"
+	List     Type = "list"  // of absolute paths
+	Hosts    Type = "hosts" // a list of host patterns
 	Headers  Type = "headers"
 	Roots    Type = "projects"
 )
@@ -62,6 +63,8 @@ const (
 	DefaultMaxBody = 64 << 20
 	// DefaultMaxInflightBytes lets four of the largest bodies be in memory at once.
 	DefaultMaxInflightBytes = 256 << 20
+	// MaxPerMinute bounds what a limit of requests counts.
+	MaxPerMinute = 100_000
 	// DefaultClientWait stays under the read timeouts of the clients we know.
 	DefaultClientWait = 120 * time.Second
 	DefaultHoldTTL    = 24 * time.Hour
@@ -120,6 +123,12 @@ var Keys = []Key{
 	{Name: "proxy.bind_host", Type: String, Default: DefaultHost, Order: Pinned, Doc: "Address the proxy listens on; anything but this machine requires keys."},
 	{Name: "proxy.max_body", Type: Bytes, Default: int64(DefaultMaxBody), Min: 64 << 10, Max: 1024 * mib, Live: true, Order: Free, Doc: "Largest request body, after decompression."},
 	{Name: "proxy.max_inflight_bytes", Type: Bytes, Default: int64(DefaultMaxInflightBytes), Min: mib, Max: 64 * 1024 * mib, Live: true, Order: Free, Doc: "Bodies held in memory at once; more wait."},
+	{Name: "proxy.limit", Type: Int, Default: 0, Min: 0, Max: MaxPerMinute, Live: true, Order: Free, Doc: "Requests a minute of one program, 0 takes any number; keys have their own (gettier key create --per-minute)."},
+	{Name: "connect.enabled", Type: Bool, Default: false, Live: true, Order: Rising, Doc: "Serve CONNECT, so that programs which use the proxy for HTTPS (gettier env --connect) show which hosts they reach. Nothing of what flows is read; this machine and private networks are never reached so."},
+	{Name: "connect.ai_vendors", Type: Hosts, Default: []string(nil), Live: true, Order: Pinned, Doc: "AI vendors that may be reached directly, past the gate: names as a refusal gives them, or hosts. Others are refused."},
+	{Name: "connect.allow", Type: Hosts, Default: []string(nil), Live: true, Order: Pinned, Doc: "Hosts that are let through whatever they are: HOST, *.HOST, or with :PORT where that is not 443."},
+	{Name: "connect.deny", Type: Hosts, Default: []string(nil), Live: true, Order: Pinned, Doc: "Hosts that are refused before all else."},
+	{Name: "connect.marketplace_allow", Type: Hosts, Default: []string(nil), Live: true, Order: Pinned, Doc: "Marketplaces of extensions and MCP servers that may be reached; others are refused."},
 	{Name: "gate.mode", Type: Enum, Default: "ask", Values: []string{"ask", "watch"}, Live: true, Order: Listed, Doc: "ask holds what cannot be settled; watch notes it. Destructive actions are held in both."},
 	{Name: "gate.classes.explore", Type: Enum, Default: string(lemma.Off), Values: modes, Live: true, Order: Listed, Doc: "Mode of questions and reading."},
 	{Name: "gate.classes.edit", Type: Enum, Default: string(lemma.Correct), Values: modes, Live: true, Order: Listed, Doc: "Mode of edits to sources."},

@@ -106,7 +106,7 @@ func decodeValue(k Key, raw json.RawMessage) (any, error) {
 			return nil, err
 		}
 		return time.ParseDuration(s)
-	case List:
+	case List, Hosts:
 		var l []string
 		err := into(&l)
 		return l, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"gettier.dev/gettierd/daemon/connect"
 	"github.com/goccy/go-yaml/ast"
 )
 
@@ -29,7 +30,7 @@ func guardedValue(k Key, n ast.Node) (v any, err error) {
 // fromNode turns a YAML value into the type of its key.
 func fromNode(k Key, n ast.Node) (any, error) {
 	switch k.Type {
-	case List:
+	case List, Hosts:
 		var out []string
 		err := elements(n, func(e ast.Node) error {
 			s, ok := scalar(e)
@@ -184,6 +185,8 @@ func fromText(k Key, s string) (any, error) {
 		return parseDuration(s)
 	case List:
 		return slices.DeleteFunc(filepath.SplitList(s), func(e string) bool { return e == "" }), nil
+	case Hosts:
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' }), nil
 	}
 	return nil, fmt.Errorf("can only be set in the file")
 }
@@ -258,6 +261,16 @@ func check(k Key, key string, v any) (text, hint string) {
 		for _, f := range v.([]string) {
 			if !filepath.IsAbs(f) {
 				return fmt.Sprintf("%q is no absolute path", clip(f)), ""
+			}
+		}
+	case Hosts:
+		for _, p := range v.([]string) {
+			err := connect.Check(p)
+			if key == "connect.ai_vendors" && !strings.Contains(p, ".") {
+				err = connect.CheckVendor(p)
+			}
+			if err != nil {
+				return err.Error(), ""
 			}
 		}
 	case Roots:

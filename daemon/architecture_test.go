@@ -18,7 +18,7 @@ const module = "gettier.dev/gettierd"
 // tiers is the one direction in which imports go: a package may import packages
 // of a lower tier only. A new package takes its place here first.
 var tiers = map[string]int{
-	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "ledger/powerloss": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "daemon/apikey": 0, "config/watch": 0,
+	"ledger/lemma": 0, "ledger/chain": 0, "ledger/verify": 0, "ledger/powerloss": 0, "tui/clean": 0, "tui/termbg": 0, "sensors/confine": 0, "daemon/logs": 0, "daemon/credential": 0, "daemon/apikey": 0, "daemon/connect": 0, "config/watch": 0,
 	"sensors/gitrepo": 1, "sensors/symbols": 1, "sensors/packs": 0, "sensors/probe": 2,
 	"sensors/spec": 1, "daemon/action/shell": 1, "config": 1, "daemon/wire": 1, "daemon/peer": 1, "daemon/wire/wiretest": 2, "daemon/e2e": 15, "tui/story": 3, "tui/words": 2,
 	"ledger/redact": 2, "ledger/archive": 2, "ledger/snapshot": 2, "ledger/keyfile": 2, "sensors/extract": 2, "ledger/belief": 2, "ipc": 2,
@@ -69,7 +69,7 @@ func domain(imp string) bool {
 
 var charm = under("github.com/charmbracelet")
 
-var pure = in("daemon/gate", "daemon/approval", "daemon/route", "daemon/recall", "daemon/action", "daemon/action/shell", "daemon/wire", "sensors/verdict", "sensors/extract",
+var pure = in("daemon/gate", "daemon/connect", "daemon/approval", "daemon/route", "daemon/recall", "daemon/action", "daemon/action/shell", "daemon/wire", "sensors/verdict", "sensors/extract",
 	"sensors/spec", "ledger/belief", "ledger/chain", "ledger/lemma", "daemon/proxy/openai", "daemon/proxy/anthropic", "daemon/proxy/responses")
 
 var rules = []rule{

@@ -69,7 +69,7 @@ func (b backend) Status(context.Context) (ipc.Status, error) {
 		PolicyVersion: d.proxy.Policy, Projects: len(f.c.Projects), Config: d.conf.status(),
 		Counters: map[string]int64{
 			"requests": d.proxy.Requests.Load(), "gated": d.proxy.Gated.Load(), "ungated": d.proxy.Ungated.Load(),
-			"refused": d.proxy.Refused.Load(), "in_flight": d.proxy.Active.Load(),
+			"refused": d.proxy.Refused.Load(), "in_flight": d.proxy.Active.Load(), "tunnels": int64(d.proxy.Tunnels()),
 		},
 		Upstreams: []ipc.Upstream{}, Warnings: d.warningLines(),
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon/apikey"
 	"gettier.dev/gettierd/daemon/credential"
 	"gettier.dev/gettierd/daemon/hold"
@@ -60,7 +61,7 @@ func (d *Daemon) loadKeys() error {
 		// A time that cannot be read is zero, and the key has expired.
 		expires, _ := time.Parse(time.RFC3339Nano, k.ExpiresAt)
 		keys = append(keys, apikey.Key{ID: k.ID, Name: k.Name, SHA256: k.SHA256, Scopes: k.Scopes, Upstreams: k.Upstreams, Projects: k.Projects,
-			UID: k.UID, Expires: expires, Revoked: k.RevokedAt != ""})
+			UID: k.UID, PerMinute: k.PerMinute, PerDay: k.PerDay, Expires: expires, Revoked: k.RevokedAt != ""})
 	}
 	d.keys.Set(keys)
 	return nil
@@ -79,7 +80,7 @@ func (d *Daemon) recallUses() {
 		}
 		return
 	}
-	var uses map[string]time.Time
+	var uses map[string]apikey.Use
 	if err := json.Unmarshal(b, &uses); err != nil || len(uses) > apikey.Max {
 		d.log.Warn("last uses of keys cannot be read")
 		return
@@ -91,7 +92,7 @@ func (d *Daemon) recallUses() {
 // keepUses writes when keys were last used, if that changed.
 func (d *Daemon) keepUses() {
 	uses := d.keys.Uses()
-	if maps.EqualFunc(uses, d.uses, time.Time.Equal) {
+	if maps.EqualFunc(uses, d.uses, func(a, b apikey.Use) bool { return a.At.Equal(b.At) && a.Requests == b.Requests }) {
 		return
 	}
 	b, err := json.Marshal(uses)
@@ -136,9 +137,9 @@ func (b backend) RotateLogKey(ctx context.Context, by lemma.Answerer) (ipc.KeyRo
 
 func (b backend) apiKeyOf(k ledger.APIKey) ipc.APIKey {
 	out := ipc.APIKey{ID: k.ID, Name: k.Name, Scopes: k.Scopes, Upstreams: k.Upstreams, Projects: k.Projects, UID: k.UID,
-		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, State: "usable"}
-	if t := b.d.keys.Used(k.ID); !t.IsZero() {
-		out.UsedAt = lemma.Time(t)
+		PerMinute: k.PerMinute, PerDay: k.PerDay, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, State: "usable"}
+	if u := b.d.keys.Used(k.ID, b.d.o.Now()); !u.At.IsZero() {
+		out.UsedAt, out.Today = lemma.Time(u.At), u.Requests
 	}
 	switch {
 	case k.RevokedAt != "":
@@ -171,7 +172,7 @@ func (b backend) CreateAPIKey(ctx context.Context, k ipc.KeyRequest, by lemma.An
 	now := d.o.Now()
 	body := lemma.KeyCreated{
 		Contract: lemma.Contract, ID: "k_" + sum[:12], Name: k.Name, SHA256: sum, Scopes: slices.Compact(slices.Sorted(slices.Values(k.Scopes))),
-		Upstreams: append([]string{}, k.Upstreams...), Projects: append([]string{}, k.Projects...), UID: k.UID,
+		Upstreams: append([]string{}, k.Upstreams...), Projects: append([]string{}, k.Projects...), UID: k.UID, PerMinute: k.PerMinute, PerDay: k.PerDay,
 		CreatedAt: lemma.Time(now), ExpiresAt: lemma.Time(now.Add(life)), By: hold.Who(by),
 	}
 	if _, err := d.ledger.Append(ctx, ledger.Draft{Body: body}); err != nil {
@@ -212,6 +213,9 @@ func (b backend) mayCreate(k ipc.KeyRequest, life time.Duration) error {
 	}
 	if k.UID != nil && *k.UID < 0 {
 		return no("%d is no uid", *k.UID)
+	}
+	if k.PerMinute < 0 || k.PerMinute > config.MaxPerMinute || k.PerDay < 0 {
+		return no("a key takes up to %d requests a minute; 0 bounds neither the minute nor the day", config.MaxPerMinute)
 	}
 	page, err := b.d.ledger.APIKeys()
 	if err != nil {

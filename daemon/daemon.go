@@ -22,6 +22,7 @@ import (
 
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon/apikey"
+	"gettier.dev/gettierd/daemon/connect"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/logs"
 	"gettier.dev/gettierd/daemon/peer"
@@ -87,7 +88,7 @@ type Daemon struct {
 	engine  *turn.Engine
 	proxy   *proxy.Server
 	keys    apikey.Book
-	uses    map[string]time.Time // of keys, as they were last kept
+	uses    map[string]apikey.Use // of keys, as they were last kept
 	outside *snapshots
 	since   uint64 // when the first daemon of this state and boot began, as a process's start
 
@@ -283,7 +284,8 @@ func (d *Daemon) openEngine() error {
 	d.proxy = &proxy.Server{
 		Turns: d.engine, Settings: d.conf.proxySettings, Peers: peer.TCP, UID: os.Getuid(), Keys: &d.keys, Now: d.o.Now, HMACKey: key, Transport: transport,
 		Policy: "0", Log: d.log,
-		Head: func() (uint64, string) { h := d.ledger.Head(); return h.Size, fmt.Sprintf("%x", h.Root) },
+		Head:      func() (uint64, string) { h := d.ledger.Head(); return h.Size, fmt.Sprintf("%x", h.Root) },
+		Connected: d.connected(),
 		Conflict: func(named, found string) {
 			d.record(lemma.ScopeConflict{Contract: lemma.Contract, Named: named, Found: found})
 		},
@@ -300,6 +302,46 @@ func (d *Daemon) record(b lemma.Body) {
 			d.log.Warn("record", "kind", string(b.Kind()), "error", err.Error())
 		}
 	default:
+	}
+}
+
+// tellAgain is how long a ruling on the same program, target and outcome is not
+// told again, and maxRulings how many are remembered.
+const (
+	tellAgain  = time.Hour
+	maxRulings = 4096
+)
+
+// connected records rulings on CONNECT.
+func (d *Daemon) connected() func(lemma.Principal, connect.Ruling) {
+	type told struct {
+		pid     int
+		start   uint64
+		key     string
+		host    string
+		port    uint16
+		allowed bool
+	}
+	var mu sync.Mutex
+	at := map[told]time.Time{}
+	return func(who lemma.Principal, r connect.Ruling) {
+		t := told{who.PID, who.Start, who.KeyID, r.Host, r.Port, r.Allowed}
+		if who.Command != nil {
+			t.pid, t.start = who.Command.PID, who.Command.Start
+		}
+		now := d.o.Now()
+		mu.Lock()
+		last, ok := at[t]
+		if again := ok && now.Sub(last) < tellAgain && !now.Before(last); again {
+			mu.Unlock()
+			return
+		}
+		if len(at) >= maxRulings {
+			clear(at) // told once more is no harm
+		}
+		at[t] = now
+		mu.Unlock()
+		d.record(lemma.ConnectDecided{Contract: lemma.Contract, Principal: who, Host: r.Host, Port: int(r.Port), Class: string(r.Class), Name: r.Name, Allowed: r.Allowed, Why: clean(r.Why)})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/daemon/hold"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/ipc/ipcserver"
@@ -34,6 +36,7 @@ func (d *Daemon) listen() error {
 	}
 	d.proxyLn = ln
 	d.proxy.Listen(ln.Addr().String())
+	d.leaveLoop(ln.Addr().String())
 	d.http = &http.Server{
 		Handler: d.proxy, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10,
 		ConnContext: d.proxy.ConnContext,
@@ -47,6 +50,21 @@ func (d *Daemon) listen() error {
 		d.answers = ipcserver.New(ipcserver.Options{Backend: holdsOnly{backend{d}}, Peer: unixPeer, Log: d.log, Kept: true, Person: harness})
 	}
 	return nil
+}
+
+// leaveLoop drops a proxy of the environment that is this daemon: it was started
+// from a shell that has gettier env --connect, and would call itself.
+func (d *Daemon) leaveLoop(own string) {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		u, err := url.Parse(os.Getenv(name))
+		if err != nil || u.Host == "" {
+			continue
+		}
+		if host, port, err := net.SplitHostPort(own); err == nil && u.Port() == port && (u.Hostname() == host || config.Loopback(u.Hostname())) {
+			_ = os.Unsetenv(name) // fails for names that are none
+			d.warn(name + " is this daemon itself and is not used to reach upstreams")
+		}
+	}
 }
 
 // attach counts a person who looks on: holds wait for one who is there.
@@ -162,6 +180,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	case err = <-errs:
 	}
 	stop()
+	d.proxy.CloseTunnels()
 	down, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	if serr := d.http.Shutdown(down); serr != nil {

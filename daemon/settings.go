@@ -18,6 +18,7 @@ import (
 	"gettier.dev/gettierd/config"
 	"gettier.dev/gettierd/config/watch"
 	"gettier.dev/gettierd/daemon/action"
+	"gettier.dev/gettierd/daemon/connect"
 	"gettier.dev/gettierd/daemon/credential"
 	"gettier.dev/gettierd/daemon/proxy"
 	"gettier.dev/gettierd/daemon/turn"
@@ -278,9 +279,12 @@ func turnSettings(c *config.Config) turn.Settings {
 // proxyOf derives the edge's settings: upstreams with their keys read, projects.
 func (s *settings) proxyOf(c *config.Config) (proxy.Settings, error) {
 	out := proxy.Settings{
-		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Upstreams: map[string]proxy.Upstream{},
+		MaxBody: c.Proxy.MaxBody, MaxInflight: c.Proxy.MaxInflightBytes, Limit: c.Proxy.Limit, Upstreams: map[string]proxy.Upstream{},
 		Default: map[wire.Format]string{wire.Chat: c.DefaultUpstream.OpenAI, wire.Responses: c.DefaultUpstream.OpenAI, wire.Messages: c.DefaultUpstream.Anthropic},
 		ChatGPT: config.ChatGPTName,
+	}
+	if k := c.Connect; k.Enabled {
+		out.Connect = &connect.Rules{AIVendors: k.AIVendors, Allow: k.Allow, Deny: k.Deny, MarketplaceAllow: k.MarketplaceAllow}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		u := c.Upstreams[name]

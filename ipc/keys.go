@@ -20,6 +20,9 @@ type APIKey struct {
 	Upstreams []string `json:"upstreams"` // empty = all
 	Projects  []string `json:"projects"`  // empty = all
 	UID       *int     `json:"uid,omitempty"`
+	PerMinute int      `json:"per_minute,omitempty"` // requests, 0 = any number
+	PerDay    int      `json:"per_day,omitempty"`    // requests of a day in UTC, 0 = any number
+	Today     int      `json:"today,omitempty"`      // requests so far, where a day is bounded
 	CreatedAt string   `json:"created_at"`
 	ExpiresAt string   `json:"expires_at"`
 	RevokedAt string   `json:"revoked_at,omitempty"`
@@ -34,6 +37,8 @@ type KeyRequest struct {
 	Upstreams      []string `json:"upstreams,omitempty"`
 	Projects       []string `json:"projects,omitempty"`
 	UID            *int     `json:"uid,omitempty"`
+	PerMinute      int      `json:"per_minute,omitempty"`
+	PerDay         int      `json:"per_day,omitempty"`
 	ExpiresSeconds int64    `json:"expires_seconds,omitempty"`
 }
 

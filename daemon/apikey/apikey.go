@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -109,6 +110,8 @@ type Key struct {
 	Upstreams []string // empty = all
 	Projects  []string // empty = all
 	UID       *int     // of the peer, nil = any, also one that cannot be told
+	PerMinute int      // requests, 0 = any number
+	PerDay    int      // requests of a day in UTC, 0 = any number
 	Expires   time.Time
 	Revoked   bool
 }
@@ -130,8 +133,26 @@ var (
 type Book struct {
 	mu   sync.RWMutex
 	keys []entry
-	used map[string]time.Time
+	used map[string]Use
 }
+
+// Use is how a key was used: when last, and how many requests of that day (UTC)
+// were counted.
+type Use struct {
+	At       time.Time `json:"at"`
+	Requests int       `json:"requests,omitempty"`
+}
+
+// on is the number of requests on the day of now.
+func (u Use) on(now time.Time) int {
+	if u.At.UTC().Truncate(day).Equal(now.UTC().Truncate(day)) {
+		return u.Requests
+	}
+	return 0
+}
+
+// day in UTC: Truncate cuts at midnight, since the zero time is one.
+const day = 24 * time.Hour
 
 type entry struct {
 	sum [sha256.Size]byte
@@ -193,15 +214,28 @@ func (b *Book) Check(secret string, now time.Time, uid int) (Key, error) {
 	case k.UID != nil && *k.UID != uid:
 		return k, fmt.Errorf("%w: it is another user's", ErrScope)
 	}
+	return k, nil
+}
+
+// Spend counts a request of a key. When its day has no more, nothing is counted
+// and wait says how long it lasts.
+func (b *Book) Spend(k Key, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used == nil {
-		b.used = map[string]time.Time{}
+		b.used = map[string]Use{}
 	}
-	if now.After(b.used[k.ID]) {
-		b.used[k.ID] = now
+	u := b.used[k.ID]
+	n := u.on(now)
+	if k.PerDay > 0 && n >= k.PerDay {
+		return now.UTC().Truncate(day).Add(day).Sub(now)
 	}
-	return k, nil
+	if u.At.Before(now) {
+		u.At = now
+	}
+	u.Requests = n + 1
+	b.used[k.ID] = u
+	return 0
 }
 
 // Reaches is an error unless the key may be used for this upstream, and for one
@@ -216,34 +250,32 @@ func (k Key) Reaches(upstream string, projects ...string) error {
 	return nil
 }
 
-// Used is when a key was last used, zero when it never was.
-func (b *Book) Used(id string) time.Time {
+// Used is how a key was used, as far as it is known at this time.
+func (b *Book) Used(id string, now time.Time) Use {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.used[id]
+	u := b.used[id]
+	u.Requests = u.on(now)
+	return u
 }
 
-// Uses are the times of last use by key, a copy.
-func (b *Book) Uses() map[string]time.Time {
+// Uses are those of all keys, a copy.
+func (b *Book) Uses() map[string]Use {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	out := make(map[string]time.Time, len(b.used))
-	for id, t := range b.used {
-		out[id] = t
-	}
-	return out
+	return maps.Clone(b.used)
 }
 
-// Recall takes times of last use of before.
-func (b *Book) Recall(uses map[string]time.Time) {
+// Recall takes uses of before.
+func (b *Book) Recall(uses map[string]Use) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used == nil {
-		b.used = map[string]time.Time{}
+		b.used = map[string]Use{}
 	}
-	for id, t := range uses {
-		if t.After(b.used[id]) {
-			b.used[id] = t
+	for id, u := range uses {
+		if u.At.After(b.used[id].At) {
+			b.used[id] = u
 		}
 	}
 }

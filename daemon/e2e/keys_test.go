@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,6 +100,20 @@ func TestE2EKeys(t *testing.T) {
 	}
 	if r, err := a.do(http.MethodGet, "/healthz", "", "X-Gettier-Key", wide); err != nil || r.status != 200 {
 		t.Errorf("healthz: %d %v", r.status, err)
+	}
+
+	// A key has its minute and its day; a refusal comes before the provider.
+	slow := make("slow", " --per-minute 1 --per-day 5")
+	for _, want := range []int{200, 429} {
+		before := len(up.all())
+		r := a.post(t, chatTongue.path, hi(chatTongue), "Authorization", "Bearer "+slow)
+		after, _ := strconv.Atoi(r.header.Get("Retry-After"))
+		if r.status != want || want == 429 && (after < 1 || after > 60 || len(up.all()) != before || !strings.Contains(r.body, "requests a minute")) {
+			t.Errorf("a slow key: %d, not %d, retry after %d\n%s", r.status, want, after, r.body)
+		}
+	}
+	if out := h.must("key", "list"); !strings.Contains(out, "1 a minute · 1 of 5 today") {
+		t.Errorf("key list:\n%s", out)
 	}
 
 	// The log's own key changes; a kill right behind it changes nothing.

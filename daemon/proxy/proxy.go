@@ -24,11 +24,13 @@ import (
 	"time"
 
 	"gettier.dev/gettierd/daemon/apikey"
+	"gettier.dev/gettierd/daemon/connect"
 	"gettier.dev/gettierd/daemon/peer"
 	"gettier.dev/gettierd/daemon/proxy/dialect"
 	"gettier.dev/gettierd/daemon/route"
 	"gettier.dev/gettierd/daemon/turn"
 	"gettier.dev/gettierd/daemon/wire"
+	"gettier.dev/gettierd/ledger/lemma"
 )
 
 // Turns serves recognised requests.
@@ -41,6 +43,8 @@ type Turns interface {
 type Settings struct {
 	MaxBody     int64
 	MaxInflight int64
+	Connect     *connect.Rules // nil = CONNECT is off
+	Limit       int            // requests a minute of a caller without a key, 0 = any number
 	Upstreams   map[string]Upstream
 	// Default names the upstream of each format.
 	Default map[wire.Format]string
@@ -79,13 +83,17 @@ type Server struct {
 	Now       func() time.Time
 	HMACKey   []byte
 	Transport http.RoundTripper
-	Conflict  func(named, found string) // a path or header named a project that does not contain the peer
+	Conflict  func(named, found string)                   // a path or header named a project that does not contain the peer
+	Connected func(who lemma.Principal, r connect.Ruling) // a CONNECT was ruled on
+	Dialer    Dialer                                      // of tunnels
 	Head      func() (size uint64, root string)
 	Policy    string
 	Log       *slog.Logger
 
 	hosts    atomic.Pointer[[]string] // Host values we answer to
 	inflight budget
+	limits   limits
+	tunnels  tunnels
 	clients  clients
 
 	// Counters for the status.
@@ -131,7 +139,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.Method == http.MethodConnect:
-		s.deny(w, http.StatusMethodNotAllowed, "connect_off", "CONNECT is off")
+		s.tunnel(w, r, from)
 	case r.URL.Path == "/healthz" || (r.URL.Path == "/" && (r.Method == http.MethodHead || r.Method == http.MethodGet)):
 		s.policyHeaders(w.Header())
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -169,7 +177,7 @@ func (s *Server) foreign(r *http.Request) string {
 			return "requests from web pages (Sec-Fetch-Site) are refused"
 		}
 	}
-	if hosts := s.hosts.Load(); hosts != nil {
+	if hosts := s.hosts.Load(); hosts != nil && r.Method != http.MethodConnect { // there it is the target
 		for _, h := range *hosts {
 			if strings.EqualFold(r.Host, h) || h == anyHost && r.Host == fmt.Sprint(r.Context().Value(http.LocalAddrContextKey)) {
 				return ""
@@ -236,16 +244,20 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, from caller) {
 		s.refuse(w, r, err)
 		return
 	}
+	var leader peer.Process
+	if proc.PID != 0 {
+		leader = s.Remember(proc)
+	}
+	if e := s.spend(from, leader, set.Limit); e != nil {
+		s.refuseTooMany(w, adapter, e)
+		return
+	}
 	body, err := s.read(w, r, set, adapter != nil)
 	if err != nil {
 		s.readError(w, adapter, err)
 		return
 	}
 	defer s.inflight.release(int64(len(body)))
-	var leader peer.Process
-	if proc.PID != 0 {
-		leader = s.Remember(proc)
-	}
 	call := &upstreamCall{s: s, up: up, path: t.Path, escaped: escaped, query: r.URL.RawQuery, method: r.Method, header: r.Header, identity: adapter != nil}
 	if adapter == nil {
 		s.Ungated.Add(1)
@@ -400,7 +412,9 @@ func (s *Server) errorIn(w http.ResponseWriter, a wire.Adapter, status int, kind
 	s.Refused.Add(1)
 	s.policyHeaders(w.Header())
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Should-Retry", "false")
+	if w.Header().Get("X-Should-Retry") == "" {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(a.Error(status, kind, message)) // the client may be gone
 }

@@ -47,6 +47,7 @@ const (
 	KRunFinished         Kind = "run.finished"
 	KBlobForgotten       Kind = "blob.forgotten"
 	KKnowledgeChanged    Kind = "knowledge.changed"
+	KConnectDecided      Kind = "connect.decided"
 )
 
 // Kinds is every kind of the contract, those of later rooms included.
@@ -61,6 +62,7 @@ var Kinds = []Kind{
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
 	KSensorBackedOff, KGateSwitched, KBlobForgotten, KRequestForgotten, "export.dead", KChainOpened, KChainRecovered,
+	KConnectDecided,
 }
 
 // Body is what an entry carries; each knows its kind.
@@ -303,6 +305,20 @@ type AnswerRefused struct {
 	Why      string `json:"why"`
 }
 
+// ConnectDecided is a ruling on a CONNECT, told once an hour for the same program,
+// target and outcome. Class is what kind of place the host is: ai_vendor,
+// marketplace, local, other or unreadable.
+type ConnectDecided struct {
+	Contract  string    `json:"contract"`
+	Principal Principal `json:"principal"`
+	Host      string    `json:"host"`
+	Port      int       `json:"port"`
+	Class     string    `json:"class"`
+	Name      string    `json:"name,omitempty"` // of the vendor or marketplace
+	Allowed   bool      `json:"allowed"`
+	Why       string    `json:"why"`
+}
+
 // HoldExpiredBody and HoldCancelledBody end a hold without an answer.
 type HoldExpiredBody struct {
 	Contract string `json:"contract"`
@@ -521,6 +537,7 @@ func (FactExpired) Kind() Kind          { return KFactExpired }
 func (HoldOpened) Kind() Kind           { return KHoldOpened }
 func (HoldAnsweredBody) Kind() Kind     { return KHoldAnswered }
 func (AnswerRefused) Kind() Kind        { return KAnswerRefused }
+func (ConnectDecided) Kind() Kind       { return KConnectDecided }
 func (HoldExpiredBody) Kind() Kind      { return KHoldExpired }
 func (HoldCancelledBody) Kind() Kind    { return KHoldCancelled }
 func (GateDecided) Kind() Kind          { return KGateDecided }

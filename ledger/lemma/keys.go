@@ -31,7 +31,9 @@ type KeyCreated struct {
 	Scopes    []string `json:"scopes"`
 	Upstreams []string `json:"upstreams"`
 	Projects  []string `json:"projects"`
-	UID       *int     `json:"uid,omitempty"` // of the peer that may use it; absent is any
+	UID       *int     `json:"uid,omitempty"`        // of the peer that may use it; absent is any
+	PerMinute int      `json:"per_minute,omitempty"` // requests, 0 is any number
+	PerDay    int      `json:"per_day,omitempty"`    // requests of a day in UTC, 0 is any number
 	CreatedAt string   `json:"created_at"`
 	ExpiresAt string   `json:"expires_at"`
 	By        string   `json:"by"`

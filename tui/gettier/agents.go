@@ -76,6 +76,19 @@ func baseURLs(proxy string) []string {
 	}
 }
 
+// connectVars make a program use the proxy for HTTPS, and not for this machine.
+// HTTP_PROXY stays unset: requests in the clear are no tunnels and are refused.
+func connectVars(proxy string, env []string) []string {
+	none, _ := lookup(env, "NO_PROXY")
+	list := strings.FieldsFunc(none, func(r rune) bool { return r == ',' || r == ' ' })
+	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
+		if !slices.Contains(list, host) {
+			list = append(list, host)
+		}
+	}
+	return []string{"HTTPS_PROXY=http://" + proxy, "NO_PROXY=" + strings.Join(list, ",")}
+}
+
 // detour is a line of an agent's settings in a project that can lead around the
 // proxy or run something beside the agent (design 13.16).
 type detour struct {

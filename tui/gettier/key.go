@@ -77,6 +77,8 @@ func (a *app) keyCreate() *cobra.Command {
 	f.StringVar(&expires, "expires", "90d", "how long it lasts: 90d, 12h, at most 366d")
 	f.StringSliceVar(&k.Upstreams, "upstream", nil, "only for these upstreams (default: all)")
 	f.StringSliceVar(&k.Projects, "project", nil, "only for requests of these projects (default: all)")
+	f.IntVar(&k.PerMinute, "per-minute", 0, "requests a minute (default: any number)")
+	f.IntVar(&k.PerDay, "per-day", 0, "requests a day, in UTC (default: any number)")
 	f.IntVar(&uid, "uid", 0, "only for this user of the machine (default: whoever has it)")
 	_ = cmd.MarkFlagRequired("name") // it is there
 	return cmd
@@ -166,6 +168,12 @@ func bounds(k ipc.APIKey) string {
 	}
 	if k.UID != nil {
 		out = append(out, fmt.Sprintf("uid %d", *k.UID))
+	}
+	if k.PerMinute > 0 {
+		out = append(out, fmt.Sprintf("%d a minute", k.PerMinute))
+	}
+	if k.PerDay > 0 {
+		out = append(out, fmt.Sprintf("%d of %d today", k.Today, k.PerDay))
 	}
 	return strings.Join(out, " · ")
 }

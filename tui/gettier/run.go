@@ -211,12 +211,14 @@ func (a *app) askDetours(p *printer, known agent, yes bool) error {
 }
 
 func (a *app) envCommand() *cobra.Command {
-	return &cobra.Command{
+	var connect bool
+	cmd := &cobra.Command{
 		Use:   "env",
 		Short: "print the base URLs for a shell",
 		Long: "Prints what a shell evaluates, eval \"$(gettier env)\", so that agents started from it go through\n" +
-			"the proxy. What is set already is left alone, and said.",
-		Example: "  gettier env\n  gettier env --json",
+			"the proxy. What is set already is left alone, and said. With --connect other HTTPS of theirs goes\n" +
+			"through it, too, so that its hosts are seen and unapproved AI vendors refused (connect.*).",
+		Example: "  gettier env\n  gettier env --connect\n  gettier env --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()
@@ -228,15 +230,26 @@ func (a *app) envCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			set := baseURLs(s.Proxy)
+			if connect {
+				v, err := c.Config(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if !slices.ContainsFunc(v.Keys, func(k ipc.ConfigKey) bool { return k.Key == "connect.enabled" && k.Value == "true" }) {
+					return usage("connect.enabled is off, so programs with this HTTPS_PROXY would reach nothing; set it in gettierd.yaml first")
+				}
+				set = append(set, connectVars(s.Proxy, a.env)...)
+			}
 			p := newPrinter(a.out)
 			vars := map[string]string{}
-			for _, kv := range baseURLs(s.Proxy) {
+			for _, kv := range set {
 				name, value, _ := strings.Cut(kv, "=")
 				old, _ := lookup(a.env, name)
 				switch {
 				case a.json:
 					vars[name] = value
-				case old != "" && old != value:
+				case old != "" && old != value && name != "NO_PROXY": // which has what it had
 					p.line("# %s is %s already and stays as it is", name, old)
 				default:
 					p.line("export %s='%s'", name, value)
@@ -248,4 +261,6 @@ func (a *app) envCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&connect, "connect", false, "with HTTPS_PROXY and NO_PROXY")
+	return cmd
 }

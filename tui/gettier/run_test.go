@@ -142,6 +142,12 @@ func TestEnv(t *testing.T) {
 	w.more = []string{"OPENAI_BASE_URL=https://gateway.corp/v1"}
 	_, out, _ := w.gettier("env")
 	holds(t, out, "export ANTHROPIC_BASE_URL='http://127.0.0.1:11435'\n", "# OPENAI_BASE_URL is https://gateway.corp/v1 already", "!export OPENAI_BASE_URL")
+	if code, out, errs := w.gettier("env", "--connect"); code != exitUsage || !strings.Contains(out+errs, "connect.enabled is off") {
+		t.Errorf("with CONNECT off: exit %d\n%s%s", code, out, errs)
+	}
+	if got := strings.Join(connectVars("127.0.0.1:1", []string{"NO_PROXY=.corp, localhost"}), " "); got != "HTTPS_PROXY=http://127.0.0.1:1 NO_PROXY=.corp,localhost,127.0.0.1,::1" {
+		t.Error(got)
+	}
 	w.stop()
 	if code, out, _ := w.gettier("env"); code != exitReach || out != "" {
 		t.Errorf("without the daemon: exit %d %q", code, out)

@@ -57,6 +57,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KKeyCreated:          told((*teller).keyCreated),
 	lemma.KKeyRevoked:          told((*teller).keyRevoked),
 	lemma.KKeySealed:           told((*teller).keySealed),
+	lemma.KConnectDecided:      told((*teller).connected),
 }
 
 func (t *teller) opened(e ipc.Entry, b lemma.TurnOpened) {
@@ -200,6 +201,14 @@ func (t *teller) factExpired(e ipc.Entry, b lemma.FactExpired) {
 
 func (t *teller) knowledge(e ipc.Entry, b lemma.KnowledgeChanged) {
 	t.say("remember", e, "%s by %s: %s", string(b.Op), words.Person(b.By), b.Knowledge.Text)
+}
+
+func (t *teller) connected(e ipc.Entry, b lemma.ConnectDecided) {
+	verb := "refused"
+	if b.Allowed {
+		verb = "let through"
+	}
+	t.say("other", e, "tunnel to %s:%d %s: %s", b.Host, b.Port, verb, b.Why)
 }
 
 func (t *teller) keyRotated(e ipc.Entry, b lemma.KeyRotated) {

@@ -57,6 +57,21 @@ func (l *Limiter) Take(actor string, now time.Time) action.Rate {
 	return action.Rate{Seen: len(s.times)}
 }
 
+// Ready is how long an actor that is at its limit has to wait, 0 for others.
+func (l *Limiter) Ready(actor string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.byName[actor]
+	if !ok {
+		return 0
+	}
+	s := e.Value.(*seen)
+	if l.expire(s, now); len(s.times) < l.most {
+		return 0
+	}
+	return l.window - max(now.Sub(s.times[0]), 0)
+}
+
 // expire drops what has left the window. A clock that went back keeps everything.
 func (l *Limiter) expire(s *seen, now time.Time) {
 	n := 0
