@@ -54,6 +54,8 @@ type actionGate struct {
 	mu      sync.Mutex
 	limits  action.RateLimit
 	limiter *rate.Limiter
+
+	written written
 }
 
 func (d *Daemon) actionGate() *actionGate {
@@ -66,26 +68,32 @@ func (g *actionGate) decide(a action.Action, since time.Time) action.Decision {
 	rules := g.rules()
 	about := action.Situation{}
 	if a.Cwd != "" {
-		about.Disk = evidence.Disk{Since: since}
+		about.Disk = scripts{evidence.Disk{Since: since, Changed: since}, &g.written}
 	}
-	if !onlyLooks(a) {
+	read := reading(a)
+	if read.Effect != shell.ReadOnly {
 		r := g.counter(rules.RateLimit).Take(a.Actor, g.now())
 		about.Rate = &r
 	}
-	return action.Decide(a, rules, about)
+	d := action.Decide(a, rules, about)
+	if !d.Refused() {
+		g.written.take(a.Cwd, read, g.now())
+	}
+	return d
 }
 
-// onlyLooks reports an action that changes nothing by what its words say.
-func onlyLooks(a action.Action) bool {
+// reading is what an action's words say, no file looked at.
+func reading(a action.Action) shell.Action {
+	var r shell.Reading
 	switch {
 	case a.Tool != "":
-		return shell.Tool(a.Tool, a.Args).Effect == shell.ReadOnly
+		return shell.Tool(a.Tool, a.Args)
 	case a.Command != "":
-		return shell.Read(a.Command).Effect == shell.ReadOnly
+		r = shell.Read(a.Command)
 	case len(a.Argv) > 0:
-		return shell.ReadArgv(a.Argv).Effect == shell.ReadOnly
+		r = shell.ReadArgv(a.Argv)
 	}
-	return false
+	return shell.Action{Effect: r.Effect, Shell: r}
 }
 
 // counter is the limiter of these limits; other limits begin to count anew.

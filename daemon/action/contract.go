@@ -24,7 +24,7 @@ func contract(w *weighing) error {
 	case forms > 1:
 		return errors.New("the action names more than one of command, argv and tool")
 	case forms == 0 && a.Raw != "":
-		w.read = shellAction(a.Raw, shell.Read(a.Raw))
+		w.read = shellAction(a.Raw, w.reader().Read(a.Raw))
 		w.read.Kind = kindText
 	case forms == 0:
 		return errors.New("the action names no command and no tool")
@@ -33,11 +33,11 @@ func contract(w *weighing) error {
 		if target, ok := w.policy.Tools.Aliases[name]; ok {
 			name = target
 		}
-		w.read = shell.Tool(name, a.Args)
+		w.read = w.reader().Tool(name, a.Args)
 	case a.Command != "":
-		w.read = shellAction(a.Command, shell.Read(a.Command))
+		w.read = shellAction(a.Command, w.reader().Read(a.Command))
 	default:
-		w.read = shellAction("", shell.ReadArgv(a.Argv))
+		w.read = shellAction("", w.reader().ReadArgv(a.Argv))
 	}
 	w.effect = w.read.Effect
 	for _, c := range w.read.Shell.Commands {

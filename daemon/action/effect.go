@@ -72,7 +72,7 @@ func (w *weighing) regenerable(s *Signal) {
 			continue
 		}
 		for _, wr := range c.Wrappers {
-			if !slices.Contains(here, wr) {
+			if !slices.Contains(here, wr) && !shell.FromScript(wr) {
 				return
 			}
 		}

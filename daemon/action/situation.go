@@ -1,5 +1,7 @@
 package action
 
+import "gettier.dev/gettierd/daemon/action/shell"
+
 // Situation is what a caller knows beside the action and the policy. Its zero
 // value knows nothing: nobody counts, and no evidence of the disk is at hand.
 type Situation struct {
@@ -24,6 +26,27 @@ type Disk interface {
 	// Real is where path leads once links are followed, "" where that is unknown.
 	// The last part need not exist.
 	Real(cwd, path string) string
+	// Script is what a file holds that a command runs, nil unless this session wrote
+	// or changed it. There may be several texts: what lies there, and what an earlier
+	// call puts there that has not run yet.
+	Script(cwd, path string) []string
+}
+
+// scripts lets a reader look at the scripts of a session, from where the action
+// starts.
+type scripts struct {
+	disk Disk
+	cwd  string
+}
+
+func (s scripts) Script(path string) []string { return s.disk.Script(s.cwd, path) }
+
+// reader is who reads the action's commands.
+func (w *weighing) reader() shell.Reader {
+	if w.about.Disk == nil {
+		return shell.Reader{}
+	}
+	return shell.Reader{Files: scripts{w.about.Disk, w.action.Cwd}}
 }
 
 // Evidence is one answer of a Disk.

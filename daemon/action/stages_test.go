@@ -145,6 +145,7 @@ type vouchAll struct{}
 
 func (vouchAll) Regenerable(string, string) Evidence { return Evidence{OK: true, Why: "so it says"} }
 func (vouchAll) Real(string, string) string          { return "" }
+func (vouchAll) Script(string, string) []string      { return nil }
 
 func TestEnforced(t *testing.T) {
 	for _, c := range []struct {
@@ -179,6 +180,8 @@ func (d disk) Regenerable(cwd, p string) Evidence {
 	}
 	return Evidence{false, p + " is not known to be made again"}
 }
+func (d disk) Script(string, string) []string { return nil }
+
 func (d disk) Real(cwd, p string) string {
 	if cwd+"/"+p == "/w/link" {
 		return "/home/u/.bashrc"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ func (a *app) decideCommand() *cobra.Command {
 		Short: "say what the action gate makes of a command, without a daemon",
 		Long: "Judges a program with its arguments, or a command line on standard input, by the built-in policy\n" +
 			"or the one of --policy. Nothing runs. With --cwd the disk there is looked at: whether what is\n" +
-			"removed is made again by a build, and where links lead. Exit 0: it may run; 1: it may not, or not unasked.\n" +
+			"removed is made again by a build, where links lead, and what the scripts hold that it runs. Exit 0: it may run; 1: it may not, or not unasked.\n" +
 			"With --jsonl each line of input is {\"command\": …}, {\"argv\": […]} or {\"tool\": …, \"args\": {…}} or {\"raw_input\": …},\n" +
 			"with \"cwd\", \"actor\" and \"mode\" if you like, and each line of output is a decision: state, effect, reason,\n" +
 			"findings, signals, explain. A line that cannot be read is answered by {\"error\", \"line\"}, the rest\n" +
@@ -102,12 +103,20 @@ func (a *app) decideCommand() *cobra.Command {
 	return cmd
 }
 
-// known is what can be found out about the surroundings of an action here.
-func known(act action.Action) action.Situation {
+// known is what can be found out about the surroundings of an action here: any
+// script that it runs is read.
+func known(act action.Action) action.Situation { return knownSince(act, time.Time{}) }
+
+// knownSince is known with the scripts of a session alone, where its beginning is
+// not zero.
+func knownSince(act action.Action, session time.Time) action.Situation {
 	if act.Cwd == "" {
 		return action.Situation{}
 	}
-	return action.Situation{Disk: evidence.Disk{}}
+	if session.IsZero() {
+		session = time.Unix(0, 0)
+	}
+	return action.Situation{Disk: evidence.Disk{Changed: session}}
 }
 
 func decideLine(line []byte, rules *action.Policy) (any, error) {
@@ -176,6 +185,8 @@ type hookInput struct {
 	Cwd   string          `json:"cwd"`
 	Tool  string          `json:"tool_name"`
 	Input json.RawMessage `json:"tool_input"`
+	// Transcript is a file that begins with the session, "" where none is kept.
+	Transcript string `json:"transcript_path"`
 }
 
 // hookFailure ends a hook so that the tool does not run: these agents take exit
@@ -222,7 +233,7 @@ func (a *app) decideHook(agent, policy string) (err error) {
 		return hookFailure(errors.New("the input names no tool_name or no tool_input"))
 	}
 	act := action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd}
-	d := action.Decide(act, rules, known(act))
+	d := action.Decide(act, rules, knownSince(act, evidence.Born(in.Transcript)))
 	if rules.Enforced(d) == action.Allow {
 		return nil
 	}

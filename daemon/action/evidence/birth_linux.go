@@ -17,6 +17,15 @@ func birth(p string) (time.Time, bool) {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), true
 }
 
+// changed is when a file's content, name or rights changed last; unlike the time of
+// its content nobody sets it back.
+func changed(info fs.FileInfo) time.Time {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(st.Ctim.Unix())
+	}
+	return info.ModTime()
+}
+
 func deviceOf(info fs.FileInfo) (uint64, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

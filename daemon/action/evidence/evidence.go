@@ -5,10 +5,12 @@ package evidence
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"gettier.dev/gettierd/daemon/action"
@@ -22,6 +24,9 @@ const maxEntries = 200_000
 // was wholly made after it may be removed by it.
 type Disk struct {
 	Since time.Time
+	// Changed, when set, is since when a file must have been written or changed for
+	// its text to be read when it is run.
+	Changed time.Time
 }
 
 var _ action.Disk = Disk{}
@@ -224,6 +229,59 @@ func (Disk) Real(cwd, path string) string {
 		}
 		rest = filepath.Join(filepath.Base(p), rest)
 	}
+}
+
+// maxScript is one byte more than a reader takes, so that a longer file is told
+// from one that fits.
+const maxScript = 64<<10 + 1
+
+// Script is what a file holds whose content or name changed on or after Changed. What
+// cannot be opened or is no file holds nothing that could be run.
+func (d Disk) Script(cwd, p string) []string {
+	if d.Changed.IsZero() {
+		return nil
+	}
+	full := d.Real(cwd, p)
+	if full == "" {
+		return nil
+	}
+	f, err := os.OpenFile(full, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold us up
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || changed(info).Before(d.Changed) {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxScript))
+	if err != nil {
+		return nil
+	}
+	return []string{string(text)}
+}
+
+// Born is when a file was made, zero where that is not kept.
+func Born(path string) time.Time {
+	if path == "" {
+		return time.Time{}
+	}
+	t, _ := birth(path)
+	return t
+}
+
+// ChangedAt is when a file's content, name or rights changed last, zero where it
+// cannot be told.
+func (d Disk) ChangedAt(cwd, p string) time.Time {
+	full := d.Real(cwd, p)
+	if full == "" {
+		return time.Time{}
+	}
+	info, err := os.Stat(full)
+	if err != nil {
+		return time.Time{}
+	}
+	return changed(info)
 }
 
 // worktree is the nearest directory above p that git keeps.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,5 +179,52 @@ func TestReal(t *testing.T) {
 	decision := action.Decide(action.Action{Command: "echo x >> soon", Cwd: dir}, nil, action.Situation{Disk: Disk{}})
 	if decision.State != action.RequireConfirm {
 		t.Errorf("a link to a shell's profile: %+v", decision)
+	}
+}
+
+// TestScript: what changed after a time is read, by whatever name it goes; what is
+// older, no file or not there is not.
+func TestScript(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "x.sh", "rm -rf data\n")
+	put(t, dir, "long.sh", strings.Repeat("x", 2*maxScript))
+	if err := os.Symlink("x.sh", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "x.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	young := Disk{Changed: info.ModTime().Add(-time.Second)}
+	for _, p := range []string{"x.sh", "./x.sh", "link", filepath.Join(dir, "x.sh"), "sub/../x.sh"} {
+		if got := young.Script(dir, p); len(got) != 1 || got[0] != "rm -rf data\n" {
+			t.Errorf("%s: %q", p, got)
+		}
+	}
+	if got := young.Script(dir, "long.sh"); len(got) != 1 || len(got[0]) != maxScript {
+		t.Errorf("a long file: %d texts", len(got))
+	}
+	for _, p := range []string{"none", "pipe", ".", "$X/x.sh", "*.sh"} {
+		if got := young.Script(dir, p); got != nil {
+			t.Errorf("%s: %q", p, got)
+		}
+	}
+	if got := young.Script("", "x.sh"); got != nil {
+		t.Error("it is not known where this runs")
+	}
+	if got := (Disk{Changed: info.ModTime().Add(time.Hour)}).Script(dir, "x.sh"); got != nil {
+		t.Error("it is older than the session")
+	}
+	if got := (Disk{}).Script(dir, "x.sh"); got != nil {
+		t.Error("nobody asked for scripts")
+	}
+	if young.ChangedAt(dir, "x.sh").IsZero() || !young.ChangedAt(dir, "none").IsZero() {
+		t.Error("when a file changed")
 	}
 }

@@ -147,6 +147,7 @@ func decoded(s string) string {
 // script is a file that an interpreter runs: what its name and its first words
 // say, and a mutation at the least.
 func script(w *walker, c call, argv []word) ruling {
+	w.script(base(c.args[0].s), argv[0], argv[1:], c.in)
 	name := base(argv[0].s)
 	r := mutate("script", "runs the script "+argv[0].s)
 	said := byWords(name, argv[1:])
@@ -339,5 +340,6 @@ func sourced(w *walker, c call) ruling {
 	if c.args[1].dyn {
 		return ruling{effect: Opaque, rule: "dynamic.script", why: "runs a script that is known only when it runs"}
 	}
+	w.script("sh", c.args[1], c.args[2:], c.in)
 	return mutate("script", "runs the script "+c.args[1].s+" in this shell")
 }

@@ -91,6 +91,9 @@ func (w *walker) record(c call, e Effect, rule, why string) {
 
 func (w *walker) add(c call, r ruling) {
 	rest := w.rest
+	if w.scripts > 0 && r.effect == Opaque && quietly(r.rule) {
+		w.opaque, r.effect = true, Mutate
+	}
 	w.note(r.effect, r.rule, r.why)
 	if r.removes != nil && !w.lost {
 		w.rest = rest
@@ -141,8 +144,14 @@ func (w *walker) program(name string, c call) stream {
 			}
 		}
 	}
-	if name == "make" || name == "gmake" {
+	switch {
+	case name == "make" || name == "gmake":
 		w.makefile(c)
+	case strings.IndexByte(c.args[0].s, '/') >= 0 && !systemPath(c.args[0].s):
+		w.script("", c.args[0], c.args[1:], c.in)
+	default:
+		w.packageScripts(name, c)
+		w.copied(name, c)
 	}
 	f, known := classifierOf(name)
 	if known && len(c.args) == 2 && !strings.ContainsAny(c.args[0].s, "/.") {
@@ -183,6 +192,11 @@ func (w *walker) program(name string, c call) stream {
 		w.lost = true
 	}
 	out := output(c.args, c.in)
+	if name == "tee" {
+		for _, p := range positional(c.args, "") {
+			w.wrote(p, c.in, short(c.args, 'a') || hasFlag(c.args, "--append"))
+		}
+	}
 	out.secret = secretOut(name, c)
 	return out
 }

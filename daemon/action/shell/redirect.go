@@ -17,9 +17,8 @@ func (w *walker) emptied(targets []word) {
 
 // redirs notes files that redirections write, and returns the input they give
 // and where the output goes: nil when no file takes it, else the files that are
-// cut off first, which an appending one is not.
-func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
-	var targets []word
+// cut off first, which an appending one, among more, is not.
+func (w *walker) redirs(rs []*syntax.Redirect, in stream) (from stream, targets, more []word) {
 	for _, r := range rs {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
@@ -54,10 +53,12 @@ func (w *walker) redirs(rs []*syntax.Redirect, in stream) (stream, []word) {
 			}
 			if r.Op != syntax.AppOut && r.Op != syntax.AppAll && r.Op != syntax.RdrInOut {
 				targets = append(targets, v)
+			} else if r.Op != syntax.RdrInOut {
+				more = append(more, v)
 			}
 		}
 	}
-	return in, targets
+	return in, targets, more
 }
 
 // heredoc is the body of a here-document: as it stands where the delimiter is

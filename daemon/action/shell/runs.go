@@ -60,6 +60,7 @@ func (w *walker) shellCmd(name string, c call) stream {
 			w.record(c, Opaque, "dynamic.script", "runs a script that is known only when it runs")
 		} else {
 			w.record(c, Mutate, "script", "runs the script "+args[0].s)
+			w.script(name, args[0], args[1:], c.in)
 		}
 		return stream{kind: unknown}
 	}

@@ -1,7 +1,7 @@
 // Package shell reads commands and tool calls: which programs a command line
 // runs, with which arguments, and what that does to the system. It parses, it
-// never runs anything, and it looks at no file: the same text gives the same
-// reading everywhere. Whether an action may run is decided in daemon/action and
+// never runs anything, and it looks at no file but what its Reader is told of: the
+// same text gives the same reading everywhere. Whether an action may run is decided in daemon/action and
 // daemon/gate, never here.
 package shell
 
@@ -81,6 +81,7 @@ type Reading struct {
 	Opaque   bool     // some of it cannot be known before it runs
 	Rule     string   // the rule behind Effect
 	Why      string   // one line behind Effect
+	Wrote    []File   // files written with a text that is known
 }
 
 // Words returns the resolved argv of every simple command.
@@ -103,23 +104,11 @@ const (
 	maxWord     = 8 << 10 // bytes of one resolved word
 )
 
-// Read reads a command line as bash would parse it.
-func Read(cmd string) Reading {
-	w := walker{steps: maxSteps}
-	w.text(cmd, 0)
-	return w.reading()
-}
+// Read is Reader's, with no file to look at.
+func Read(cmd string) Reading { return Reader{}.Read(cmd) }
 
-// ReadArgv reads a program and its arguments that no shell looks at.
-func ReadArgv(argv []string) Reading {
-	w := walker{steps: maxSteps}
-	args := make([]word, len(argv))
-	for i, a := range argv {
-		args[i] = word{s: clip(a)}
-	}
-	w.exec(call{args: args})
-	return w.reading()
-}
+// ReadArgv is Reader's, with no file to look at.
+func ReadArgv(argv []string) Reading { return Reader{}.ReadArgv(argv) }
 
 func clip(s string) string {
 	if len(s) > maxText {

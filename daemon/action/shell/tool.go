@@ -71,8 +71,9 @@ func KnownTool(name string) bool { return toolNames[plain(name)] != "" }
 // fields are a call's arguments by name; a name that stands twice is the last,
 // as JSON.parse has it, and is told.
 type fields struct {
-	m     map[string]gjson.Result
-	twice bool
+	m      map[string]gjson.Result
+	twice  bool
+	reader Reader
 }
 
 func parseArgs(args []byte) (fields, bool) {
@@ -120,12 +121,16 @@ func (f fields) path() string {
 
 // Tool reads a tool call by the name and arguments that agents use. An unknown
 // tool is a mutation, arguments that do not parse are opaque.
-func Tool(name string, args []byte) Action {
+func Tool(name string, args []byte) Action { return Reader{}.Tool(name, args) }
+
+// Tool is the function of that name with what the reader is told about files.
+func (r Reader) Tool(name string, args []byte) Action {
 	a := Action{Kind: "unknown", Effect: Mutate, Rule: "tool.unknown", Why: "an unknown tool may change anything"}
 	if len(name) > 256 {
 		name = name[:256]
 	}
 	f, ok := parseArgs(args)
+	f.reader = r
 	kind := toolNames[plain(name)]
 	lower := strings.ToLower(name)
 	mcp := strings.HasPrefix(lower, "mcp__") || strings.HasPrefix(lower, "mcp_") || strings.HasPrefix(lower, "mcp.")
@@ -228,7 +233,7 @@ func shellTool(f fields) Action {
 		switch {
 		case v.Type == gjson.String:
 			a.Command += v.Str + "\n"
-			r = merge(r, Read(v.Str))
+			r = merge(r, f.reader.Read(v.Str))
 		case v.IsArray():
 			var argv []string
 			v.ForEach(func(_, x gjson.Result) bool {
@@ -240,9 +245,9 @@ func shellTool(f fields) Action {
 				return len(argv) < maxCommands
 			})
 			a.Command += strings.Join(argv, " ") + "\n"
-			r = merge(r, ReadArgv(argv))
+			r = merge(r, f.reader.ReadArgv(argv))
 			if len(argv) == 1 { // some runners give a lone word to a shell
-				r = merge(r, Read(argv[0]))
+				r = merge(r, f.reader.Read(argv[0]))
 			}
 		case v.IsObject():
 			switch c := v.Get("command"); {
@@ -279,7 +284,7 @@ func shellTool(f fields) Action {
 	if !found {
 		for _, s := range f.rest("description", "explanation", "workdir", "cwd", "working_directory", "directory", "dir", "workingDirectory") {
 			a.Command += s + "\n"
-			r = merge(r, Read(s))
+			r = merge(r, f.reader.Read(s))
 		}
 	}
 	a.Command = strings.TrimSuffix(a.Command, "\n")
@@ -357,6 +362,7 @@ func merge(a, b Reading) Reading {
 	a.Opaque = a.Opaque || b.Opaque
 	a.Commands = append(a.Commands, b.Commands...)
 	a.Paths = append(a.Paths, b.Paths...)
+	a.Wrote = append(a.Wrote, b.Wrote...)
 	return a
 }
 

@@ -11,27 +11,30 @@ import (
 
 // walker reads one text and everything that is nested in it.
 type walker struct {
-	src    string
-	steps  int
-	depth  int
-	vars   map[string]word
-	args   []word // $1, $2 …, nil when they are not known
-	funcs  map[string]*syntax.Stmt
-	active map[string]int // functions being walked
-	cwd    string
-	cmds   []Command
-	paths  []string
-	effect Effect
-	rest   Effect // without removals that name all they remove
-	lost   bool   // a cd may or may not have happened
-	rule   string
-	why    string
-	opaque bool
-	wraps  []string
-	start  int
-	end    int
-	branch int // inside if, case, loop: an assignment there may not have happened
-	quiet  int // inside a substitution whose output is being computed
+	src     string
+	steps   int
+	depth   int
+	vars    map[string]word
+	args    []word // $1, $2 …, nil when they are not known
+	funcs   map[string]*syntax.Stmt
+	active  map[string]int // functions being walked
+	cwd     string
+	cmds    []Command
+	paths   []string
+	effect  Effect
+	rest    Effect // without removals that name all they remove
+	lost    bool   // a cd may or may not have happened
+	rule    string
+	why     string
+	opaque  bool
+	wraps   []string
+	start   int
+	end     int
+	branch  int // inside if, case, loop: an assignment there may not have happened
+	files   Files
+	written []File // what this text has written, as far as it is known
+	scripts int    // inside a script of this session
+	quiet   int    // inside a substitution whose output is being computed
 }
 
 // stream is what is known of a command's standard input or output.
@@ -72,7 +75,9 @@ func (w *walker) step() bool {
 // note raises the effect of the whole reading.
 func (w *walker) note(e Effect, rule, why string) {
 	if e == Opaque {
-		w.opaque = true
+		if w.opaque = true; w.scripts > 0 && quietly(rule) {
+			e = Mutate
+		}
 	}
 	w.rest = Join(w.rest, e)
 	if w.effect == "" || e.Rank() > w.effect.Rank() {
@@ -81,7 +86,7 @@ func (w *walker) note(e Effect, rule, why string) {
 }
 
 func (w *walker) reading() Reading {
-	r := Reading{Effect: w.effect, Rest: w.rest, Commands: w.cmds, Paths: w.paths, Opaque: w.opaque, Rule: w.rule, Why: w.why}
+	r := Reading{Effect: w.effect, Rest: w.rest, Commands: w.cmds, Paths: w.paths, Opaque: w.opaque, Rule: w.rule, Why: w.why, Wrote: w.written}
 	if r.Effect == "" {
 		r.Effect, r.Rest, r.Rule, r.Why = ReadOnly, ReadOnly, "nothing", "runs nothing"
 	}
@@ -198,11 +203,17 @@ func (w *walker) stmt(s *syntax.Stmt, in stream, piped bool) stream {
 	if w.quiet == 0 && w.depth == 0 {
 		w.start, w.end = int(s.Pos().Offset()), int(s.End().Offset())
 	}
-	in, targets := w.redirs(s.Redirs, in)
+	in, targets, more := w.redirs(s.Redirs, in)
 	out := w.command(s.Cmd, in, piped, s.Background)
 	if targets != nil {
 		if out.kind == known && out.text == "" {
 			w.emptied(targets)
+		}
+		for _, t := range targets {
+			w.wrote(t, out, false)
+		}
+		for _, t := range more {
+			w.wrote(t, out, true)
 		}
 		return stream{kind: known}
 	}
@@ -289,7 +300,7 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 			if inner != nil {
 				words = append(words, inner.Args...)
 			}
-			in, _ = w.redirs(c.Stmt.Redirs, in)
+			in, _, _ = w.redirs(c.Stmt.Redirs, in)
 			w.exec(call{args: w.words(words), in: in, bg: true})
 			return stream{kind: unknown}
 		}
