@@ -1,6 +1,9 @@
 package action
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Semantic is what an evaluator of meaning found out about an action: how near its
 // text lies to each principle of the constitution. It is an input of Decide and
@@ -73,4 +76,20 @@ func semantic(w *weighing) {
 	if worst.Score > 0 {
 		w.signal(worst)
 	}
+}
+
+// Strings is what was found in words, a principle and its percent each, or that
+// nothing was and why; nil for nil.
+func (s *Semantic) Strings() []string {
+	if s == nil {
+		return nil
+	}
+	if s.Skipped != "" {
+		return []string{"skipped " + s.Skipped}
+	}
+	out := make([]string, 0, len(s.Near))
+	for _, n := range s.Near {
+		out = append(out, n.Principle+" "+strconv.Itoa(n.Percent))
+	}
+	return out
 }

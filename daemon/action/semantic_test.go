@@ -44,6 +44,9 @@ func TestSemantic(t *testing.T) {
 		if d.State != c.state || points != c.points || tag != c.tag {
 			t.Errorf("%q with %+v: %s, %d points by %q, want %s, %d by %q", c.in, c.about, d.State, points, tag, c.state, c.points, c.tag)
 		}
+		if got := strings.Join(d.Semantic.Strings(), ","); c.about == nil && got != "" || c.about != nil && (c.about.Skipped != "" && got != "skipped "+c.about.Skipped || c.about.Skipped == "" && !strings.HasPrefix(got, c.about.Near[0].Principle+" ")) {
+			t.Errorf("in words: %q", got)
+		}
 		if strings.Contains(string(mustJSON(t, d)), "because I say so") && d.Semantic.Skipped != "because I say so" {
 			t.Error("a caller's text became a reason")
 		}

@@ -388,6 +388,9 @@ type ActionDecided struct {
 	Policy      string   `json:"policy,omitempty"` // the rules' fingerprint or name
 	Cwd         string   `json:"cwd,omitempty"`
 	Signals     []string `json:"signals,omitempty"` // stage, tag, score and state of each
+	// Semantic is what an evaluator of meaning found, PRINCIPLE PERCENT each, or why it
+	// found nothing: with it the ruling can be made again.
+	Semantic []string `json:"semantic,omitempty"`
 	// Approval is the hold and item (h_…/1) of the person's word that let it out.
 	Approval string `json:"approval,omitempty"`
 }
