@@ -11,7 +11,7 @@ import (
 
 // conclude takes the strictest signal; among equals the first.
 func conclude(w *weighing) Decision {
-	d := Decision{State: Allow, Effect: w.effect, Mode: w.mode, RawTotal: w.total, RiskScore: min(max(w.total, 0), 100), Findings: w.findings, Signals: w.signals, Rules: Rules, Policy: w.policy.fingerprint}
+	d := Decision{State: Allow, Effect: w.effect, Mode: w.mode, RawTotal: w.total, RiskScore: min(max(w.total, 0), 100), Findings: w.findings, Signals: w.signals, Rules: Rules, Policy: w.policy.fingerprint, Semantic: w.semantic}
 	if d.Findings == nil {
 		d.Findings = []Finding{}
 	}
