@@ -329,7 +329,6 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
 			w.assign(a)
-			w.hijacked(a)
 			w.quoted(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
@@ -399,6 +398,9 @@ func (w *walker) assign(a *syntax.Assign) {
 	if a.Index != nil {
 		v.dyn = true
 	}
+	if !a.Append && a.Index == nil && a.Array == nil && name != "IFS" && hijack(name+"="+v.s) {
+		w.note(Opaque, "env.hijack", "changes what later commands run by "+name)
+	}
 	old, had := w.vars[name]
 	if a.Append {
 		v = word{s: old.s + v.s, dyn: v.dyn || old.dyn || !had}
@@ -407,13 +409,6 @@ func (w *walker) assign(a *syntax.Assign) {
 		v.dyn = true
 	}
 	w.set(name, v)
-}
-
-// hijacked notes an assignment that changes what later commands run.
-func (w *walker) hijacked(a *syntax.Assign) {
-	if a.Name != nil && a.Value != nil && a.Name.Value != "IFS" && hijack(a.Name.Value+"="+w.word(a.Value).s) {
-		w.note(Opaque, "env.hijack", "changes what later commands run by "+a.Name.Value)
-	}
 }
 
 // hidden walks the commands that stand inside arithmetic, tests and expansions.
@@ -450,7 +445,6 @@ func (w *walker) callExpr(c *syntax.CallExpr, in stream, piped, bg bool) stream 
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			w.assign(a)
-			w.hijacked(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
 		return stream{kind: known}
