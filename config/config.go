@@ -29,6 +29,7 @@ type Config struct {
 	Sensors         Sensors             `mapstructure:"sensors"`
 	Ledger          Ledger              `mapstructure:"ledger"`
 	Action          Action              `mapstructure:"action"`
+	Constitution    Constitution        `mapstructure:"constitution"`
 	Answer          Answer              `mapstructure:"answer"`
 	Log             Log                 `mapstructure:"log"`
 	Audit           Audit               `mapstructure:"audit"`
@@ -167,6 +168,21 @@ type Action struct {
 		File        string `mapstructure:"file"`
 		Fingerprint string `mapstructure:"fingerprint"`
 	} `mapstructure:"policy"`
+	// Shadow is who is asked beside the gate, without any say.
+	Shadow struct {
+		URL    string `mapstructure:"url"`
+		Model  string `mapstructure:"model"`
+		KeyEnv string `mapstructure:"key_env"`
+		Policy string `mapstructure:"policy"`
+	} `mapstructure:"shadow"`
+}
+
+// Constitution is the evaluator of meaning beside the constitution's phrases.
+type Constitution struct {
+	URL     string        `mapstructure:"url"`
+	Model   string        `mapstructure:"model"`
+	KeyEnv  string        `mapstructure:"key_env"`
+	Timeout time.Duration `mapstructure:"timeout"`
 }
 
 // Answer is what a person's answer has to prove.

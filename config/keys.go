@@ -75,6 +75,7 @@ const (
 	DefaultDeclareTokens   = 600
 	DefaultDeclaresPerTurn = 2
 	DefaultReuse           = 30 * time.Minute
+	DefaultSemanticTimeout = 300 * time.Millisecond
 	DefaultInjectBytes     = 8 << 10
 	// DefaultWidth is how many read-only sensors run beside each other.
 	DefaultWidth         = 4
@@ -159,6 +160,14 @@ var Keys = []Key{
 	{Name: "action.enforce", Type: Enum, Default: "full", Values: []string{"full", "hard_deny", "shadow"}, Live: true, Order: Listed, Doc: "How much of the action gate's rulings is carried out: full refuses and asks, hard_deny only refuses what it denies, shadow only records. What would end the system, reaches for gettier or destroys is never let out by this alone."},
 	{Name: "action.policy.file", Type: String, Default: "", Live: true, Order: Pinned, Doc: "File with rules of one's own for the action gate; empty means the built-in ones (gettier policy show)."},
 	{Name: "action.policy.fingerprint", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Fingerprint of those rules as gettier policy show FILE prints it: a file that was changed behind it is not taken."},
+	{Name: "action.shadow.url", Type: String, Default: "", Live: true, Order: Pinned, Doc: "OpenAI-compatible endpoint, with /v1, of a model that is asked what it thinks of each action once that is ruled on; its opinion is recorded and changes nothing. Empty asks none."},
+	{Name: "action.shadow.model", Type: String, Default: "", Live: true, Order: Pinned, Doc: "The model that is asked there."},
+	{Name: "action.shadow.key_env", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Environment variable of the daemon that holds its key."},
+	{Name: "action.shadow.policy", Type: String, Default: "", Live: true, Order: Pinned, Doc: "File of another policy whose ruling on each action is recorded beside, to try it out."},
+	{Name: "constitution.url", Type: String, Default: "", Live: true, Order: Pinned, Doc: "OpenAI-compatible endpoint, with /v1, whose embeddings measure how near an action's text lies to what the policy's constitution forbids. It can add a question and nothing else; gettier warmup loads its model. Empty measures nothing."},
+	{Name: "constitution.model", Type: String, Default: "", Live: true, Order: Pinned, Doc: "The model of embeddings there."},
+	{Name: "constitution.key_env", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Environment variable of the daemon that holds its key."},
+	{Name: "constitution.timeout", Type: Duration, Default: DefaultSemanticTimeout, Min: int64(10 * time.Millisecond), Max: int64(10 * time.Second), Live: true, Order: Free, Doc: "How long an action waits for it; then it goes without."},
 	{Name: "answer.require", Type: Enum, Default: "tty", Values: []string{"tty"}, Live: true, Order: Listed, Doc: "What a person's answer has to prove: a terminal of their own."},
 	{Name: "log.level", Type: Enum, Default: "info", Values: []string{"error", "warn", "info", "debug"}, Live: true, Order: Free, Doc: "Least severity that is logged."},
 	{Name: "audit.snapshots.dir", Type: String, Default: "", Live: true, Order: Pinned, Doc: "Directory, best on another machine's disk, where signed checkpoints of the log are kept; empty keeps none. Only an outside copy shows a log that was rewritten with its own key."},

@@ -14,6 +14,7 @@ import (
 	"gettier.dev/gettierd/daemon/action/rate"
 	"gettier.dev/gettierd/daemon/action/shell"
 	"gettier.dev/gettierd/daemon/action/strict"
+	"gettier.dev/gettierd/ledger/lemma"
 )
 
 // rulesOf reads the action gate's policy. A file whose fingerprint is not the one
@@ -24,23 +25,32 @@ func rulesOf(c *config.Config) (*action.Policy, error) {
 	if p.File == "" {
 		return action.Default(), nil
 	}
-	f, err := os.Open(p.File)
-	if err != nil {
-		return nil, fmt.Errorf("read action.policy.file: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, strict.MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read action.policy.file: %w", err)
-	}
-	rules, doc := action.ParsePolicy(data)
+	rules, err := readPolicy("action.policy.file", p.File)
 	switch {
-	case rules == nil:
-		return nil, fmt.Errorf("read action.policy.file: %s", doc.Text(p.File))
+	case err != nil:
+		return nil, err
 	case p.Fingerprint == "":
 		return nil, fmt.Errorf("action.policy.fingerprint is missing: gettier policy show %s prints it", p.File)
 	case p.Fingerprint != rules.Fingerprint():
 		return nil, errors.New("action.policy.file is not the one whose fingerprint action.policy.fingerprint names: it was changed, or the wrong one")
+	}
+	return rules, nil
+}
+
+// readPolicy reads the policy file that a key names.
+func readPolicy(key, file string) (*action.Policy, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, strict.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	rules, doc := action.ParsePolicy(data)
+	if rules == nil {
+		return nil, fmt.Errorf("read %s: %s", key, doc.Text(file))
 	}
 	return rules, nil
 }
@@ -56,10 +66,19 @@ type actionGate struct {
 	limiter *rate.Limiter
 
 	written written
+
+	beside func() beside       // nil: nobody is asked beside the rules
+	hide   func(string) string // takes secrets out of a text
+	record func(lemma.Body)
+	asking chan struct{} // one slot a model that is being asked
 }
 
 func (d *Daemon) actionGate() *actionGate {
-	return &actionGate{rules: func() *action.Policy { return d.conf.cur.Load().rules }, now: d.o.Now}
+	return &actionGate{
+		rules: func() *action.Policy { return d.conf.cur.Load().rules }, now: d.o.Now,
+		beside: func() beside { return d.conf.cur.Load().beside }, record: d.record, asking: make(chan struct{}, mostOpinions),
+		hide: func(s string) string { out, _ := d.redact.String(s); return out },
+	}
 }
 
 // decide rules on an action of a task that began at since, zero where unknown.
@@ -76,9 +95,15 @@ func (g *actionGate) decide(a action.Action, since time.Time) action.Decision {
 		about.Rate = &r
 	}
 	d := action.Decide(a, rules, about)
+	if d.Allowed && (read.Effect != shell.ReadOnly || a.Raw != "") { // meaning can change nothing else
+		if about.Semantic = g.measure(rules, a); about.Semantic != nil {
+			d = action.Decide(a, rules, about)
+		}
+	}
 	if !d.Refused() {
 		g.written.take(a.Cwd, read, g.now())
 	}
+	g.opine(a, d, about)
 	return d
 }
 

@@ -416,6 +416,15 @@ func (b backend) ApproveConfig(ctx context.Context, a ipc.ConfigApproval, by lem
 	return b.Config(ctx)
 }
 
+// Warmup loads the model that measures meaning.
+func (b backend) Warmup(ctx context.Context) (ipc.Warmup, error) {
+	model, n, err := b.d.warmup(ctx)
+	if errors.Is(err, errNothingToWarm) {
+		return ipc.Warmup{}, fmt.Errorf("%w: %w", ipcserver.ErrConflict, err)
+	}
+	return ipc.Warmup{Model: model, Principles: n}, err
+}
+
 // Decide asks the action gate about an action that stands in no answer.
 func (b backend) Decide(ctx context.Context, a ipc.Action) (json.RawMessage, error) {
 	d := b.d.engine.Rule(ctx, action.Action{Actor: a.Actor, Cwd: a.Cwd, Command: a.Command, Argv: a.Argv, Tool: a.Tool, Args: a.Args, Raw: a.Raw, Mode: a.Mode})

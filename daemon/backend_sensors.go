@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,14 +174,15 @@ func (b backend) SensorDiff(_ context.Context, id, project string) (ipc.SensorDi
 		return ipc.SensorDiff{}, err
 	}
 	q := s.Qualified()
-	text, err := b.d.sensors.Diff(q)
-	if errors.Is(err, sensors.ErrNothing) {
-		text, err = "", nil
-	}
-	if err != nil {
+	d, err := b.d.sensors.Diff(q)
+	if err != nil && !errors.Is(err, sensors.ErrNothing) {
 		return ipc.SensorDiff{}, err
 	}
-	return ipc.SensorDiff{ID: s.ID, Qualified: q, File: s.File, State: string(s.State), Hash: s.Hash, Text: text}, nil
+	out := ipc.SensorDiff{ID: s.ID, Qualified: q, File: s.File, State: string(s.State), Hash: d.Hash, Text: d.Text}
+	if d.State != "" && s.State != sensors.Broken {
+		out.State = string(d.State)
+	}
+	return out, nil
 }
 
 func (b backend) TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error) {
@@ -267,10 +269,7 @@ func (d *Daemon) note(ctx context.Context, r sensors.Reading) error {
 func (b backend) ApproveSensors(ctx context.Context, a ipc.SensorApproval, by lemma.Answerer) (ipc.SensorsApproved, error) {
 	ids := make([]string, len(a.Sensors))
 	for i, p := range a.Sensors {
-		ids[i] = p.Qualified
-		if p.Hash != "" {
-			ids[i] += "@" + p.Hash
-		}
+		ids[i] = p.Qualified + "@" + cmp.Or(p.Hash, sensors.Gone)
 	}
 	done, err := b.d.sensors.Approve(ctx, ids, "", by)
 	if err != nil {

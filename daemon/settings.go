@@ -47,14 +47,15 @@ type settings struct {
 
 // inForce is one configuration with what was derived from it.
 type inForce struct {
-	c     *config.Config
-	res   config.Resolution
-	hash  string // of the file's configuration: what an approval binds
-	paths config.Layout
-	turn  turn.Settings
-	proxy proxy.Settings
-	rules *action.Policy
-	kept  []place // where checkpoints go
+	c      *config.Config
+	res    config.Resolution
+	hash   string // of the file's configuration: what an approval binds
+	paths  config.Layout
+	turn   turn.Settings
+	proxy  proxy.Settings
+	rules  *action.Policy
+	beside beside
+	kept   []place // where checkpoints go
 }
 
 func (s *settings) live() *config.Config        { return s.cur.Load().c }
@@ -131,6 +132,9 @@ func (s *settings) take(c *config.Config) error {
 	f.turn = turnSettings(res.Config)
 	var err error
 	if f.rules, err = rulesOf(res.Config); err != nil {
+		return err
+	}
+	if f.beside, err = s.besideOf(res.Config); err != nil {
 		return err
 	}
 	if f.proxy, err = s.proxyOf(res.Config); err != nil {

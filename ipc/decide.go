@@ -44,3 +44,14 @@ func (c *Client) Decide(ctx context.Context, a Action) (Decision, error) {
 	d := Decision{Raw: raw}
 	return d, json.Unmarshal(raw, &d)
 }
+
+// Warmup is what loading the model of meaning came to.
+type Warmup struct {
+	Model      string `json:"model"`
+	Principles int    `json:"principles"` // of the constitution, that it has measured
+}
+
+// Warmup loads the model that measures meaning, which may take a minute.
+func (c *Client) Warmup(ctx context.Context) (Warmup, error) {
+	return call[Warmup](ctx, c, http.MethodPost, "/v1/warmup", nil, nil)
+}

@@ -306,8 +306,8 @@ type SensorDiff struct {
 	Qualified string `json:"qualified"`
 	File      string `json:"file"`
 	State     string `json:"state"`
-	Hash      string `json:"hash"` // of the definition found
-	Text      string `json:"text"` // lines that start with "+", "-" or " "
+	Hash      string `json:"hash"` // of the definition and of the project's files that it runs; "" = removed
+	Text      string `json:"text"` // lines: "!" what it may do and what to mind, "+", "-" or " "
 }
 
 // SensorApproval approves definitions by what the person saw of them.
@@ -316,7 +316,7 @@ type SensorApproval struct {
 }
 
 // SensorPin names a definition: the approval fails when Hash is no longer what
-// the file says. An empty Hash approves that the definition is gone.
+// SensorDiff says. An empty Hash approves that the definition is gone.
 type SensorPin struct {
 	Qualified string `json:"qualified"`
 	Hash      string `json:"hash"`

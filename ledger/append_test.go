@@ -372,7 +372,7 @@ func TestEveryBodyIsRecorded(t *testing.T) {
 		lemma.HoldOpened{Hold: holdOf("h_1", "c")}, lemma.HoldAnsweredBody{}, lemma.HoldExpiredBody{}, lemma.HoldCancelledBody{}, lemma.GateDecided{},
 		lemma.TurnGrounded{}, lemma.ActionDecided{}, lemma.TurnClosed{}, lemma.RegistryLoaded{}, lemma.RegistryRejected{}, lemma.RegistryApproved{},
 		lemma.ConfigLoaded{}, lemma.ConfigPending{}, lemma.ConfigApproved{}, lemma.StateLost{}, lemma.ScopeConflict{}, lemma.BreakerOpened{},
-		lemma.SensorBackedOff{}, lemma.ChainOpened{}, lemma.ChainRecovered{}, lemma.BlobForgotten{}, lemma.RequestForgotten{},
+		lemma.SensorBackedOff{}, lemma.ChainOpened{}, lemma.ChainRecovered{}, lemma.BlobForgotten{}, lemma.RequestForgotten{}, lemma.ActionOpined{},
 	} {
 		if _, err := l.Append(context.Background(), ledger.Draft{Turn: "t_1", Body: body}); err != nil {
 			t.Errorf("%s: %v", body.Kind(), err)

@@ -1,13 +1,10 @@
 package sensors
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +23,7 @@ var ErrNothing = errors.New("nothing of this name waits for approval")
 // files that they run; approving one that is gone from its file takes it out of
 // force. An id is short or qualified, premise:ID for a premise, "matching" for a
 // file's own phrases, and may end in @ and the first characters of the hash
-// that the person saw. file narrows it to one file; "" stands for all. Either
+// that the person saw (Difference), or Gone. file narrows it to one file; "" stands for all. Either
 // all are approved or none. It returns the qualified names.
 func (r *Registry) Approve(ctx context.Context, ids []string, file string, by lemma.Answerer) ([]string, error) {
 	if len(ids) == 0 {
@@ -109,10 +106,20 @@ func (r *Registry) waiting(id, file string) (*definition, error) {
 		return nil, fmt.Errorf("%s stands in %d files: name it %s/%s or %s/%s", name, len(hits),
 			hits[0].source.level, hits[0].name(), hits[1].source.level, hits[1].name())
 	}
-	if d := hits[0]; seen != "" && !strings.HasPrefix(d.hash, seen) {
-		return nil, fmt.Errorf("%s has changed since you saw it", name)
+	return hits[0], r.seen(hits[0], seen)
+}
+
+// seen compares a definition, with the files that it runs, with the hash that the
+// person saw; "" is any.
+func (r *Registry) seen(d *definition, hash string) error {
+	pins, _ := r.files(d) // one that cannot be read fails the approval itself
+	switch {
+	case hash == "", hash == Gone && d.hash == "":
+		return nil
+	case hash == Gone, d.hash == "", !strings.HasPrefix(shown(d, pins), hash):
+		return fmt.Errorf("%s has changed since you saw it", d.name())
 	}
-	return hits[0], nil
+	return nil
 }
 
 // pin writes approvals and returns their events. r.mu is held; the state
@@ -128,10 +135,6 @@ func (r *Registry) pin(todo []*definition, by lemma.Answerer) ([]lemma.Body, err
 		return nil, err
 	} else if l.Serial > r.lock.Serial {
 		r.lock = l
-	}
-	roots := make([]string, 0, len(r.o.Projects))
-	for _, p := range r.o.Projects {
-		roots = append(roots, p.Root)
 	}
 	var put, gone []*approval
 	byFile := map[string]*lemma.RegistryApproved{}
@@ -153,7 +156,7 @@ func (r *Registry) pin(todo []*definition, by lemma.Answerer) ([]lemma.Body, err
 			}
 			continue
 		}
-		a, err := r.approvalOf(d, roots, by)
+		a, err := r.approvalOf(d, by)
 		if err != nil {
 			return nil, err
 		}
@@ -171,36 +174,18 @@ func (r *Registry) pin(todo []*definition, by lemma.Answerer) ([]lemma.Body, err
 	return events, nil
 }
 
-func (r *Registry) approvalOf(d *definition, roots []string, by lemma.Answerer) (*approval, error) {
+func (r *Registry) approvalOf(d *definition, by lemma.Answerer) (*approval, error) {
 	body, err := d.body()
 	if err != nil {
 		return nil, err
 	}
+	pins, failed := r.files(d)
+	if len(failed) > 0 {
+		return nil, failed[0]
+	}
 	a := &approval{
 		File: d.source.path, Kind: d.kind, ID: d.id, Hash: d.hash, Definition: body, Version: d.version,
-		At: lemma.Time(r.o.Now()), By: by,
-	}
-	if d.sensor != nil {
-		if d.source.root != "" {
-			roots = []string{d.source.root}
-		} else {
-			roots = append([]string{""}, roots...)
-		}
-		for _, root := range roots {
-			at, err := stand(d.sensor, root, root)
-			if err != nil {
-				continue // it cannot run there
-			}
-			pins, err := r.hashes.pinned(d.sensor, at, root)
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range pins {
-				if !slices.Contains(a.Files, p) {
-					a.Files = append(a.Files, p)
-				}
-			}
-		}
+		Files: pins, At: lemma.Time(r.o.Now()), By: by,
 	}
 	return a, a.decode()
 }
@@ -269,125 +254,6 @@ func locate(file, level string) (path, root string, err error) {
 	}
 	root, err = filepath.EvalSymlinks(filepath.Dir(dir))
 	return filepath.Join(root, ".gettier", filepath.Base(path)), root, err
-}
-
-// Diff shows what an approval of id would change: lines of the approved
-// definition that go, with -, and of the file's that come, with +, and the
-// hash that Approve can be bound to.
-func (r *Registry) Diff(id string) (string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d, err := r.waiting(id, "")
-	if err != nil {
-		return "", fmt.Errorf("show difference: %w", err)
-	}
-	var before, after []string
-	if d.pin != nil {
-		before = pretty(d.pin.Definition)
-	}
-	if d.hash != "" {
-		body, err := d.body()
-		if err != nil {
-			return "", fmt.Errorf("show difference: %w", err)
-		}
-		after = pretty(body)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s  %s\n", d.source.level, d.name(), d.standing())
-	if d.hash != "" {
-		fmt.Fprintf(&b, "approve as %s@%s\n", d.name(), d.hash[:12])
-	}
-	for _, l := range diff(before, after) {
-		b.WriteString(l + "\n")
-	}
-	r.diffFiles(&b, d)
-	return b.String(), nil
-}
-
-// diffFiles adds the scripts whose content an approval would pin anew.
-func (r *Registry) diffFiles(b *strings.Builder, d *definition) {
-	if d.sensor == nil {
-		return
-	}
-	roots := []string{d.source.root}
-	if d.source.root == "" {
-		for _, p := range r.o.Projects {
-			roots = append(roots, p.Root)
-		}
-	}
-	for _, root := range roots {
-		at, err := stand(d.sensor, root, root)
-		if err != nil {
-			continue
-		}
-		now, err := r.hashes.pinned(d.sensor, at, root)
-		if err != nil {
-			fmt.Fprintf(b, "! %s\n", line(err.Error()))
-			continue
-		}
-		for _, p := range now {
-			if d.pin == nil || !slices.Contains(d.pin.Files, p) {
-				fmt.Fprintf(b, "+ runs %s sha256:%s\n", line(p.Path), p.SHA256[:12])
-			}
-		}
-	}
-}
-
-// pretty puts a canonical definition on lines that read like the file: one key
-// each, one line per element where elements have keys of their own.
-func pretty(definition []byte) []string {
-	d := json.NewDecoder(bytes.NewReader(definition))
-	d.UseNumber()
-	var m map[string]any
-	if err := d.Decode(&m); err != nil {
-		return []string{line(string(definition))}
-	}
-	if argv, ok := m["argv"].([]any); ok {
-		var words []any
-		for _, w := range argv {
-			if w, ok := w.(map[string]any); ok {
-				words = append(words, w["text"])
-			}
-		}
-		delete(m, "argv")
-		m["command"] = words
-	}
-	for _, k := range []string{"ttl", "timeout"} {
-		if n, ok := m[k].(json.Number); ok {
-			if ns, err := n.Int64(); err == nil {
-				m[k] = ns / int64(time.Second)
-			}
-		}
-	}
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		list, ok := m[k].([]any)
-		if _, nested := first(list).(map[string]any); !ok || !nested {
-			out = append(out, k+": "+compact(m[k]))
-			continue
-		}
-		for _, e := range list {
-			out = append(out, k+" - "+compact(e))
-		}
-	}
-	return out
-}
-
-func first(list []any) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
-}
-
-func compact(v any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return "?"
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // diff marks the lines of a longest common subsequence with two blanks, others

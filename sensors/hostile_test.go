@@ -32,7 +32,7 @@ type trap struct {
 	slow    bool // only with -thorough
 }
 
-var thorough = flag.Bool("thorough", false, "the slow traps, and a thousand edits")
+var thorough = flag.Bool("thorough", false, "the slow traps")
 
 // pythonMark is Python that runs the mark.
 const pythonMark = "import os\nos.system('CANARY')\n"

@@ -46,6 +46,9 @@ func (r *Registry) hidden(s *source) bool { return s.level == levelPack && !r.en
 // person saw behind @. A sensor of a pack has a dot in its name, a pack has none.
 func (r *Registry) pack(id string) (p packs.Pack, seen string, ok bool) {
 	name, seen, _ := strings.Cut(id, "@")
+	if seen == Gone {
+		seen = ""
+	}
 	if name, ok = strings.CutPrefix(name, levelPack+"/"); !ok || strings.ContainsAny(name, ".:") {
 		return packs.Pack{}, "", false
 	}

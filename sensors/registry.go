@@ -318,6 +318,10 @@ type definition struct {
 	premise  *spec.Premise
 	matching map[string][]string
 	pin      *approval
+
+	looked bool // pins and failed are what files found
+	pins   []Pin
+	failed []error
 }
 
 func (d *definition) name() string { return approvedName(d.kind, d.id) }

@@ -168,8 +168,8 @@ func TestLifeOfASensor(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	d, err := r.Diff("a")
-	if err != nil || !strings.Contains(d, "\n- command: [\"one\"]\n+ command: [\"two\"]\n  effects: \"none\"\n") || !strings.Contains(d, "  timeout: 10\n") {
-		t.Errorf("%v\n%s", err, d)
+	if err != nil || !strings.Contains(d.Text, "\n- command: [\"one\"]\n+ command: [\"two\"]\n  effects: \"none\"\n") || !strings.Contains(d.Text, "  timeout: 10\n") {
+		t.Errorf("%v\n%s", err, d.Text)
 	}
 
 	// Taking a sensor out of the file does not take it out of force.

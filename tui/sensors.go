@@ -306,6 +306,8 @@ func (s *sensors) diff(m *Model) tea.Cmd {
 					st = m.look.Good
 				case strings.HasPrefix(string(l), "-"):
 					st = m.look.Bad
+				case strings.HasPrefix(string(l), "!"):
+					st = m.look.Strong
 				}
 				ps = append(ps, para{text: l, st: st})
 			}

@@ -99,7 +99,7 @@ type Decision struct {
 	Violated    *string      `json:"violated_principle"`
 	Findings    []Finding    `json:"findings"`
 	Signals     []Signal     `json:"signals"`
-	Explain     Graph        `json:"explain"`
+	Semantic    *Semantic    `json:"semantic,omitempty"` // as it came in
 	Rules       string       `json:"rules"`
 	Policy      string       `json:"policy"`       // fingerprint of the policy that it was made by
 	DecisionID  string       `json:"decision_id"`  // 16 hex digits: SHA-256 of policy and context_hash
@@ -133,6 +133,8 @@ type weighing struct {
 	findings []Finding
 	signals  []Signal
 	total    int
+	extra    int // of total, what the evaluator of meaning added
+	semantic *Semantic
 	violated string
 }
 

@@ -24,7 +24,7 @@ func sourceOf(stage string) (int, bool) {
 		return fromJailbreak, true
 	case "effect", "self_protection", "sensitive_write":
 		return fromProcedure, true
-	case "constitution":
+	case "constitution", semanticStage:
 		return fromConstitution, true
 	}
 	return 0, false
@@ -41,6 +41,10 @@ func aggregate(w *weighing) error {
 			weight = w.policy.weights[k]
 		}
 		s.Points = halfEven(s.Score*s.Confidence*weight, 100*1000)
+		if s.Stage == semanticStage { // the cap holds whatever the weight
+			s.Points = min(s.Points, w.policy.Constitution.SemanticMaxRisk)
+			w.extra += s.Points
+		}
 		w.total += s.Points
 	}
 	return nil

@@ -30,6 +30,7 @@ const lookBack = 5
 // the policy (I-202). A phrase that is denied ("do not …", "how to prevent …") does
 // not count.
 func constitution(w *weighing) error {
+	semantic(w)
 	if w.action.Raw == "" || len(w.policy.principles) == 0 {
 		return nil
 	}

@@ -52,8 +52,8 @@ func policyEngine(w *weighing) error {
 		}
 	}
 	switch {
-	case w.total >= limits.DenyAt:
-		verdict("risk", Deny, fmt.Sprintf("the sum of its risks is %d, %d or more is denied", w.total, limits.DenyAt))
+	case w.total-w.extra >= limits.DenyAt: // meaning alone asks, it never denies
+		verdict("risk", Deny, fmt.Sprintf("the sum of its risks is %d, %d or more is denied", w.total-w.extra, limits.DenyAt))
 	case w.total >= limits.ConfirmAt && !lifted:
 		verdict("risk", RequireConfirm, fmt.Sprintf("the sum of its risks is %d, %d or more is confirmed", w.total, limits.ConfirmAt))
 	}

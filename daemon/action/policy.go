@@ -106,6 +106,9 @@ type Role struct {
 // Constitution holds the principles that texts are read by.
 type Constitution struct {
 	Principles []Principle `yaml:"principles" json:"principles"`
+	// SemanticMaxRisk is the most that an evaluator of meaning adds to the sum, under
+	// every deny_at.
+	SemanticMaxRisk int `yaml:"semantic_max_risk" json:"semantic_max_risk"`
 }
 
 // Principle is a name, a severity of 1–100 and the phrases that speak against it.
@@ -223,6 +226,9 @@ func (t *Terms) check(d *strict.Doc) {
 	}
 	if t.Version != 1 {
 		d.Fault("version", "version must be 1", "")
+	}
+	if between("constitution.semantic_max_risk", t.Constitution.SemanticMaxRisk, 0, 99); t.Constitution.SemanticMaxRisk >= min(t.Modes.Consultive.DenyAt, t.Modes.Operative.DenyAt) {
+		d.Fault("constitution.semantic_max_risk", "semantic_max_risk must lie under every mode's deny_at: meaning alone never denies", "it is 60 where the file says nothing")
 	}
 	oneOf("enforce", string(t.Enforce), string(PhaseShadow), string(PhaseHardDeny), string(PhaseFull))
 	for _, m := range [...]struct {

@@ -43,12 +43,12 @@ func TestPolicyFaults(t *testing.T) {
 		want []string
 	}{
 		"version":    {"enforce: full\n", []string{"1:1: version must be 1"}},
-		"all":        {"version: 1\nenforce: ful\nmodes:\n  operative: {deny_at: 50, confirm_at: 60}\nweights: {constitution: 11}\nrate_limit: {actions: 0}\n", []string{`2:10: enforce cannot be "ful"; did you mean full?`, "4:40: confirm_at", "5:", "6:"}},
+		"all":        {"version: 1\nenforce: ful\nmodes:\n  operative: {deny_at: 61, confirm_at: 62}\nweights: {constitution: 11}\nrate_limit: {actions: 0}\n", []string{`2:10: enforce cannot be "ful"; did you mean full?`, "4:40: confirm_at", "5:", "6:"}},
 		"key":        {"version: 1\nrats_limit: {}\n", []string{`2:1: the file has no key "rats_limit"; did you mean rate_limit?`}},
 		"alias":      {"version: 1\ntools:\n  aliases: {x: teleport}\n", []string{`3:16: no tool is known as "teleport"`}},
 		"role":       {"version: 1\ncapabilities:\n  default: boss\n  actors: {k: king}\n", []string{`3:12: no role is named "boss"`, `4:15: no role is named "king"`}},
 		"operation":  {"version: 1\nconfirm: {operations: [deletes]}\n", []string{`2:24: operations[0] cannot be "deletes"; did you mean delete?`}},
-		"semantic":   {"version: 1\nconstitution: {semantic_max_risk: 80}\n", []string{`2:16: constitution has no key "semantic_max_risk"`}},
+		"semantic":   {"version: 1\nconstitution: {semantic_max_risk: 80}\n", []string{"2:35: semantic_max_risk must lie under every mode's deny_at"}},
 		"precious":   {"version: 1\nregenerable: [.git, '*', data/x]\n", []string{"2:15", "2:21", "2:26"}},
 		"root":       {"version: 1\nexecution: {roots: [src]}\n", []string{"2:21"}},
 		"rule":       {"version: 1\nrules:\n  - id: A\n    when: {}\n    then: alow\n", []string{"3:5: a rule needs at least one example", "3:5: a rule without a condition", "3:9: a rule needs an id", `5:11: then cannot be "alow"; did you mean allow?`}},

@@ -7,6 +7,8 @@ import "gettier.dev/gettierd/daemon/action/shell"
 type Situation struct {
 	Rate *Rate // nil where nobody counts this actor's actions
 	Disk Disk  // nil where nothing is known of the disk
+	// Semantic is what an evaluator of meaning found, nil where none is set up.
+	Semantic *Semantic
 }
 
 // Rate is what a limiter found out about an actor (I-197, D12).

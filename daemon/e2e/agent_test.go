@@ -30,6 +30,12 @@ func (h *house) agent(dir string, attr ...*syscall.SysProcAttr) *agent {
 	if len(attr) > 0 {
 		cmd.SysProcAttr = attr[0]
 	}
+	return h.agentAs(cmd)
+}
+
+// agentAs starts a client as cmd says, which ends in being a relay.
+func (h *house) agentAs(cmd *exec.Cmd) *agent {
+	h.t.Helper()
 	p := startProcess(h.t, cmd)
 	a := &agent{h: h, p: p, pid: cmd.Process.Pid, addr: p.line()}
 	if a.addr == "" {

@@ -42,6 +42,9 @@ func (Process) Name() string { return "" }
 // Alive is not built for this system.
 func (Process) Alive() bool { return false }
 
+// SameFiles is not built for this system.
+func (Process) SameFiles() bool { return false }
+
 // Chain is not built for this system.
 func (Process) Chain() []Process { return nil }
 

@@ -230,6 +230,17 @@ func (p Process) Alive() bool {
 	return err == nil && s.start == p.Start && s.state != 'Z' && s.state != 'X'
 }
 
+// SameFiles reports whether the process sees the files that we see: its root and
+// its working directory are the directories that these names lead to here. In a
+// container, or behind a mount of its own, the same name is another place.
+func (p Process) SameFiles() bool {
+	same := func(link, path string) bool {
+		var theirs, ours unix.Stat_t
+		return unix.Stat(procPath(p.PID, link), &theirs) == nil && unix.Stat(path, &ours) == nil && theirs.Dev == ours.Dev && theirs.Ino == ours.Ino
+	}
+	return p.Cwd != "" && same("root", "/") && same("cwd", p.Cwd) && p.Alive()
+}
+
 // chainMost is deeper than any real tree.
 const chainMost = 64
 

@@ -15,6 +15,9 @@ func (s *Server) scope(projects []Project, named string, proc peer.Process) turn
 	if proc.Cwd == "" {
 		return turn.Scope{Evidence: "the peer's working directory is unknown"}
 	}
+	if !proc.SameFiles() {
+		return turn.Scope{Named: named, Evidence: "pid " + itoa(proc.PID) + " sees other files than the daemon: " + filepath.Clean(proc.Cwd) + " is another place there"}
+	}
 	cwd := filepath.Clean(proc.Cwd)
 	var best Project
 	var in []Project

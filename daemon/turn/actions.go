@@ -284,7 +284,7 @@ func (e *Engine) actionBody(cwd string, r *ruled, state, why string) lemma.Body 
 		Contract: lemma.Contract, ActionHash: hex.EncodeToString(h.Sum(nil)), Tool: cutText(r.call.Name, maxValueText),
 		Summary: cutText(e.Redact(r.act.Summary), maxValueText), State: state, Effect: string(r.act.Effect), Risk: r.d.RiskScore,
 		Findings: []string{}, Premises: noNil(r.premises),
-		Ruled: string(r.d.State), Enforce: r.phase, DecisionID: r.d.DecisionID, ContextHash: r.d.ContextHash, Policy: cutText(r.d.Policy, maxValueText),
+		Semantic: r.d.Semantic.Strings(), Ruled: string(r.d.State), Enforce: r.phase, DecisionID: r.d.DecisionID, ContextHash: r.d.ContextHash, Policy: cutText(r.d.Policy, maxValueText),
 		Cwd: cutText(e.Redact(cwd), maxValueText),
 	}
 	if r.act.Rule != "" {

@@ -99,6 +99,8 @@ type Backend interface {
 	// Decide asks the action gate about an action and records what it said before
 	// it returns. The decision is JSON as daemon/action has it.
 	Decide(ctx context.Context, a ipc.Action) (json.RawMessage, error)
+	// Warmup loads the model that measures meaning; ErrConflict where none is set up.
+	Warmup(ctx context.Context) (ipc.Warmup, error)
 
 	Config(ctx context.Context) (ipc.Config, error)
 	// ApproveConfig takes the pending configuration if its hash is this one.

@@ -50,6 +50,7 @@ func (s *Server) routes() {
 		"GET /v1/config":                 s.config,
 		"POST /v1/config/approve":        s.configApprove,
 		"POST /v1/decide":                s.decide,
+		"POST /v1/warmup":                s.warmup,
 	} {
 		s.mux.HandleFunc(pattern, h)
 	}
@@ -341,6 +342,8 @@ func (s *Server) configApprove(w http.ResponseWriter, r *http.Request) {
 }
 
 // decide asks the action gate; it is nobody's answer, so anyone of our uid may.
+func (s *Server) warmup(w http.ResponseWriter, r *http.Request) { plain(s, w, r, s.o.Backend.Warmup) }
+
 func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	q := readQuery(r)
 	a, err := read[ipc.Action](w, r, false)

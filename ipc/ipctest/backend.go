@@ -98,6 +98,11 @@ func (b *Backend) Status(context.Context) (ipc.Status, error) {
 	return st, b.Broken
 }
 
+// Warmup pretends.
+func (b *Backend) Warmup(context.Context) (ipc.Warmup, error) {
+	return ipc.Warmup{Model: "scripted", Principles: 4}, b.Broken
+}
+
 // Decide implements ipcserver.Backend.
 func (b *Backend) Decide(context.Context, ipc.Action) (json.RawMessage, error) {
 	return b.Ruling, b.Broken

@@ -48,6 +48,7 @@ const (
 	KBlobForgotten       Kind = "blob.forgotten"
 	KKnowledgeChanged    Kind = "knowledge.changed"
 	KConnectDecided      Kind = "connect.decided"
+	KActionOpined        Kind = "action.opined"
 )
 
 // Kinds is every kind of the contract, those of later rooms included.
@@ -62,7 +63,7 @@ var Kinds = []Kind{
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
 	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
 	KSensorBackedOff, KGateSwitched, KBlobForgotten, KRequestForgotten, "export.dead", KChainOpened, KChainRecovered,
-	KConnectDecided,
+	KConnectDecided, KActionOpined,
 }
 
 // Body is what an entry carries; each knows its kind.
@@ -387,8 +388,25 @@ type ActionDecided struct {
 	Policy      string   `json:"policy,omitempty"` // the rules' fingerprint or name
 	Cwd         string   `json:"cwd,omitempty"`
 	Signals     []string `json:"signals,omitempty"` // stage, tag, score and state of each
+	// Semantic is what an evaluator of meaning found, PRINCIPLE PERCENT each, or why it
+	// found nothing: with it the ruling can be made again.
+	Semantic []string `json:"semantic,omitempty"`
 	// Approval is the hold and item (h_…/1) of the person's word that let it out.
 	Approval string `json:"approval,omitempty"`
+}
+
+// ActionOpined is what a model or another policy thinks of an action that the gate
+// has ruled on. It is recorded beside the ruling and has no part in it.
+type ActionOpined struct {
+	Contract   string   `json:"contract"`
+	DecisionID string   `json:"decision_id"`
+	From       string   `json:"from"`            // model:NAME | policy:FINGERPRINT
+	Risk       int      `json:"risk"`            // 0–100
+	State      string   `json:"state,omitempty"` // what another policy says
+	Delta      int      `json:"delta"`           // its risk less the ruling's
+	Disagrees  bool     `json:"disagrees"`
+	Flags      []string `json:"flags,omitempty"`
+	Reasoning  string   `json:"reasoning,omitempty"` // redacted, at most 200 bytes
 }
 
 // TurnClosed ends a turn. Status is the HTTP status sent, 0 when none was.
@@ -552,6 +570,7 @@ func (ConfigPending) Kind() Kind        { return KConfigPending }
 func (ConfigApproved) Kind() Kind       { return KConfigApproved }
 func (StateLost) Kind() Kind            { return KStateLost }
 func (ScopeConflict) Kind() Kind        { return KScopeConflict }
+func (ActionOpined) Kind() Kind         { return KActionOpined }
 func (BreakerOpened) Kind() Kind        { return KBreakerOpened }
 func (SensorBackedOff) Kind() Kind      { return KSensorBackedOff }
 func (ChainOpened) Kind() Kind          { return KChainOpened }

@@ -30,7 +30,7 @@ var bodies = []lemma.Body{
 	lemma.RegistryRejected{}, lemma.RegistryApproved{}, lemma.ConfigLoaded{}, lemma.ConfigPending{}, lemma.ConfigApproved{},
 	lemma.StateLost{}, lemma.ScopeConflict{}, lemma.BreakerOpened{}, lemma.SensorBackedOff{}, lemma.ChainOpened{},
 	lemma.ChainRecovered{}, lemma.BlobForgotten{}, lemma.KnowledgeChanged{},
-	lemma.RequestForgotten{}, lemma.KeyRotated{}, lemma.KeyCreated{}, lemma.KeyRevoked{}, lemma.KeySealed{},
+	lemma.ActionOpined{}, lemma.RequestForgotten{}, lemma.KeyRotated{}, lemma.KeyCreated{}, lemma.KeyRevoked{}, lemma.KeySealed{},
 }
 
 // TestBodiesAreAllListed finds each type with a Kind method in the source.

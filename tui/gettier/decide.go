@@ -140,7 +140,7 @@ func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) erro
 	drawn := ""
 	switch {
 	case mermaid:
-		drawn = d.Explain.Mermaid()
+		drawn = d.Explain().Mermaid()
 	case page:
 		drawn = d.HTML()
 	}

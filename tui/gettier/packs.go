@@ -197,6 +197,11 @@ func printPack(pr *printer, p parsedPack) {
 		rows = append(rows, []string{"  " + s.ID, how(s), s.Description})
 	}
 	pr.table(rows)
+	for _, s := range p.sensors {
+		for _, w := range spec.Reach(s)[1:] { // the first says what all of its kind do
+			pr.line("! %s %s", s.ID, w)
+		}
+	}
 	if len(p.premises) == 0 {
 		return
 	}
@@ -225,8 +230,8 @@ func how(s *spec.Sensor) string {
 	if len(text) > 60 {
 		text = text[:57] + "..."
 	}
-	if len(s.Network) > 0 {
-		text += ", network " + strings.Join(s.Network, " ")
+	if s.Effects != spec.None {
+		text += ", changes things"
 	}
 	return text
 }

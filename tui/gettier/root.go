@@ -102,7 +102,7 @@ func (a *app) root() *cobra.Command {
 	c.AddCommand(
 		a.hookCommand(), a.mcpCommand(), a.reportCommand(),
 		a.statusCommand(), a.upCommand(), a.downCommand(), a.runCommand(), a.envCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(), a.whyCommand(), a.weekCommand(),
-		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.auditCommand(), a.ledgerCommand(), a.keyCommand(), a.projectCommand(), a.configCommand(),
+		a.eventsCommand(), a.sensorsCommand(), a.redactCommand(), a.decideCommand(), a.classifyCommand(), a.policyCommand(), a.warmupCommand(), a.auditCommand(), a.ledgerCommand(), a.keyCommand(), a.projectCommand(), a.configCommand(),
 		a.scenariosCommand(), a.modelCommand(), a.demoCommand(), a.fixtureCommand(), a.versionCommand(),
 	)
 	c.AddCommand(a.knowledgeCommand(), a.forgetCommand())

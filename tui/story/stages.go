@@ -58,6 +58,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KKeyRevoked:          told((*teller).keyRevoked),
 	lemma.KKeySealed:           told((*teller).keySealed),
 	lemma.KConnectDecided:      told((*teller).connected),
+	lemma.KActionOpined:        told((*teller).opined),
 }
 
 func (t *teller) opened(e ipc.Entry, b lemma.TurnOpened) {
@@ -319,6 +320,14 @@ func (t *teller) closed(e ipc.Entry, b lemma.TurnClosed) {
 
 func (t *teller) conflict(e ipc.Entry, b lemma.ScopeConflict) {
 	t.say("route", e, "the request names %s, the agent stands in %s: out of scope", b.Named, b.Found)
+}
+
+func (t *teller) opined(e ipc.Entry, b lemma.ActionOpined) {
+	verdict := "agrees"
+	if b.Disagrees {
+		verdict = "would have ruled otherwise"
+	}
+	t.say("other", e, "%s %s about %s: risk %d, %+d to the ruling's; it changed nothing", b.From, verdict, b.DecisionID, b.Risk, b.Delta)
 }
 
 func (t *teller) breaker(e ipc.Entry, b lemma.BreakerOpened) {

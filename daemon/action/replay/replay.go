@@ -26,6 +26,8 @@ const (
 type Record struct {
 	action.Action
 	Least action.State `json:"least,omitempty"`
+	// Semantic is the semantic of the decision then, absent where there was none.
+	Semantic *action.Semantic `json:"semantic,omitempty"`
 }
 
 // Change is an action that two policies rule on differently.
@@ -100,7 +102,8 @@ func Run(base, candidate *action.Policy, records, corpus []Record) (Report, erro
 	r := Report{Base: base.Fingerprint(), Candidate: candidate.Fingerprint(), Records: len(records), Adversarial: len(corpus), Regressed: []Change{}, Phases: map[action.Phase]int{}}
 	var looser, stricter []Change
 	for _, rec := range records {
-		was, is := action.Decide(rec.Action, base, action.Situation{}), action.Decide(rec.Action, candidate, action.Situation{})
+		about := action.Situation{Semantic: rec.Semantic}
+		was, is := action.Decide(rec.Action, base, about), action.Decide(rec.Action, candidate, about)
 		for _, phase := range []action.Phase{action.PhaseShadow, action.PhaseHardDeny, action.PhaseFull} {
 			if action.EnforcedIn(phase, is) == action.Allow && is.State != action.Allow {
 				r.Phases[phase]++

@@ -139,6 +139,27 @@ func (w *walker) text(src string, depth int) {
 		w.note(Opaque, "parse", "holds a NUL byte")
 		return
 	}
+	args, from, to, ok := plainWords(src)
+	if !ok {
+		w.parsed(src, depth)
+		return
+	}
+	outer, outerDepth := w.src, w.depth
+	if w.src, w.depth = src, depth; w.step() {
+		if w.quiet == 0 && w.depth == 0 {
+			w.start, w.end = from, to
+		}
+		if w.steps -= len(args); w.steps < 0 {
+			w.step()
+		} else {
+			w.exec(call{args: args})
+		}
+	}
+	w.src, w.depth = outer, outerDepth
+}
+
+// parsed is text by the parser.
+func (w *walker) parsed(src string, depth int) {
 	f, err := parse(src)
 	if err != nil {
 		if one := strings.TrimSpace(src); strings.HasSuffix(one, ">") && strings.IndexByte(one, '\n') < 0 {
