@@ -18,6 +18,9 @@ import (
 // seen of it.
 var ErrOlder = errors.New("it lacks entries that this ledger had")
 
+// ErrUnfit says that a file is sound and cannot be this installation's ledger.
+var ErrUnfit = errors.New("this ledger cannot go on from it")
+
 // Snapshot writes the ledger as of now to f, as a file that can be opened, while
 // appends go on. Give it a file of this machine, not a client: the writer cannot
 // grow its map until the copy is done. It returns the number of entries.
@@ -109,8 +112,11 @@ func restore(ctx context.Context, backup, path string, o RestoreOptions) (r Repl
 	if err != nil {
 		return r, err
 	}
-	if !h.Sound {
+	switch {
+	case h.Damaged:
 		return r, fmt.Errorf("%w: %s", ErrDamaged, h.Reason)
+	case !h.Sound:
+		return r, fmt.Errorf("%w: %s. A copy of before the log's key was changed can be verified and read, and only that key could have gone on with it; `gettier ledger repair` keeps what can be proved of a damaged file", ErrUnfit, h.Reason)
 	}
 	if r.Had, err = seenOutside(o.Options); err != nil {
 		return r, err

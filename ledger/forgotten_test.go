@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +111,58 @@ func TestForgetRequest(t *testing.T) {
 	}
 	if _, err := l.Blob(sum(gone)); err == nil {
 		t.Error("a repair brought back what was forgotten")
+	}
+}
+
+// TestRepairForgotten: what was forgotten behind the part that can be proved does
+// not come back with the page on which it once stood.
+func TestRepairForgotten(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t)
+	now := begin
+	b.opt.Now = func() time.Time { return now }
+	l := b.open(t)
+	for range 40 { // free pages before it, which are taken first
+		asked(t, l, "t_2", `{"a":"kept"}`)
+	}
+	noise := make([]byte, 60<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // never fails
+	gone := hex.EncodeToString(noise)
+	asked(t, l, "t_1", gone)
+	now = now.Add(2 * time.Minute)
+	add(t, l, note("this entry's checkpoint stays"))
+	proved := l.Head().Size
+	now = now.Add(2 * time.Minute)
+	if _, _, err := l.ForgetRequest(ctx, "t_1", lemma.Answerer{UID: 1, Via: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(b.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another time in the entry that forgets: it can be read, and not be proved.
+	at := []byte(lemma.Time(now))
+	if bytes.Count(raw, at) == 0 {
+		t.Fatal("the entry is not where it was thought to be")
+	}
+	wrong := bytes.ReplaceAll(at, []byte("2026"), []byte("2025"))
+	if err := os.WriteFile(b.path(), bytes.ReplaceAll(raw, at, wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, p, err := ledger.Repair(ctx, b.path(), b.opt)
+	if err != nil || p.Size != proved {
+		t.Fatalf("%+v %v, not %d entries", p, err, proved)
+	}
+	l = b.open(t)
+	verified(t, l)
+	if _, err := l.Blob(sum(gone)); err == nil {
+		t.Error("a repair brought back what was forgotten")
+	}
+	if _, err := l.Blob(sum(`{"a":"kept"}`)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -226,6 +226,41 @@ func TestRepairRotated(t *testing.T) {
 	}
 }
 
+// TestRestoreFromBeforeRotation: a backup that the key of today cannot go on from
+// is not called damaged, and takes nothing's place.
+func TestRestoreFromBeforeRotation(t *testing.T) {
+	ctx := context.Background()
+	b := newBench(t)
+	l := b.open(t)
+	small(t, l, 3)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	f, err := os.Create(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := l.Snapshot(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	rotate(t, l, laterKey(1))
+	size := l.Head().Size
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.opt.Key = laterKey(1)
+	_, err = ledger.Restore(ctx, backup, b.path(), ledger.RestoreOptions{Options: b.opt, Older: true})
+	if !errors.Is(err, ledger.ErrUnfit) || errors.Is(err, ledger.ErrDamaged) || !strings.Contains(err.Error(), "before the log's key was changed") {
+		t.Errorf("%v", err)
+	}
+	if h := ledger.Inspect(ctx, backup, ledger.InspectOptions{Full: true}); !h.Sound || h.Size != size-1 {
+		t.Errorf("the backup by itself: %+v", h)
+	}
+	l = b.open(t)
+	if verified(t, l); l.Head().Size < size {
+		t.Errorf("%d entries are left of %d", l.Head().Size, size)
+	}
+}
+
 // wreck makes a file that does not open but has all its leaves.
 func wreck(t testing.TB, b *bench) {
 	t.Helper()

@@ -62,12 +62,15 @@ type wreck struct {
 	ours    []ed25519.PublicKey // one of which must be among the log's
 	entries map[uint64][]piece  // by sequence number; a freed page may hold others
 	blobs   map[[32]byte][]piece
+	// struck are the blobs that an entry says were forgotten, and the last that does:
+	// also one that nothing proves keeps them from coming back.
+	struck  map[[32]byte]uint64
 	notes   map[uint64][][]byte // what may be checkpoints, by size; who signed them is known along the walk
 	outside *outside
 }
 
 func newWreck(f *os.File, ours []ed25519.PublicKey) *wreck {
-	return &wreck{f: f, ours: ours, entries: map[uint64][]piece{}, blobs: map[[32]byte][]piece{}, notes: map[uint64][][]byte{}}
+	return &wreck{f: f, ours: ours, entries: map[uint64][]piece{}, blobs: map[[32]byte][]piece{}, struck: map[[32]byte]uint64{}, notes: map[uint64][][]byte{}}
 }
 
 const (
@@ -163,10 +166,25 @@ func (w *wreck) found(key []byte, p piece) {
 		if len(w.entries[n]) < 8 {
 			w.entries[n] = append(w.entries[n], p)
 		}
+		w.strike(n, raw)
 	case bytes.HasPrefix(raw, []byte("gettier.dev/log/")):
 		if cp, err := chain.Unverified(raw); err == nil && cp.Size == n && len(w.notes[n]) < 4 && len(raw) <= noteMax {
 			w.notes[n] = append(w.notes[n], raw)
 		}
+	}
+}
+
+// strike notes what an entry says was forgotten.
+func (w *wreck) strike(n uint64, raw []byte) {
+	if !bytes.Contains(raw, []byte(`"kind":"`+string(lemma.KRequestForgotten)+`"`)) {
+		return
+	}
+	e, err := decodeAt(n, raw)
+	if err != nil {
+		return
+	}
+	for _, sum := range archive.Forgotten(e) {
+		w.struck[sum] = max(w.struck[sum], n)
 	}
 }
 
@@ -392,6 +410,9 @@ func (w *wreck) write(ctx context.Context, path string, size uint64, keys chain.
 	}
 	for sum := range blobs {
 		data := w.blob(cod, sum)
+		if w.struck[sum] >= size {
+			data = nil // forgotten behind what is proved
+		}
 		if data == nil {
 			lost++
 			continue

@@ -33,6 +33,7 @@ type writer struct {
 	key      ed25519.PrivateKey // signs now
 	tree     *chain.Tree
 	prev     chain.Digest // hash of the last entry
+	batch    int          // groups of the last commit
 	dirty    bool         // the file is marked so
 	lastSize uint64       // size of the newest checkpoint
 	keepLast bool         // the newest checkpoint stays when the next one comes
@@ -70,19 +71,21 @@ func (l *Ledger) run() {
 	}
 }
 
-// next takes a batch. Producers that were woken by the last commit are given a
-// turn first: while the queue grows, one more yield costs a microsecond and
-// saves a commit.
-func (l *Ledger) next() ([]*group, bool) {
-	for n, i := l.in.len(), 0; n > 0 && i < 8; i++ {
+// next takes a batch. Half of the producers that are at work fill one: while it
+// is committed the other half prepares the next, so that neither the disk nor the
+// processors wait. Until so many have come, a yield costs a microsecond and saves
+// a commit; when none comes any more, there is nothing to wait for.
+func (l *Ledger) next() (batch []*group, ended bool) {
+	for n, idle := l.in.len(), 0; n > 0 && n < (l.w.batch+n)/2 && idle < 3; {
 		runtime.Gosched()
 		m := l.in.len()
 		if m == n {
-			break
+			idle++
 		}
 		n = m
 	}
 	size, bytes := l.w.tree.Size(), 0
+	defer func() { l.w.batch = len(batch) }()
 	return l.in.take(func(g *group) bool {
 		// A batch ends at the first group that reaches a multiple of
 		// checkpointEvery: its checkpoint is the one that is kept.

@@ -99,7 +99,6 @@ type Decision struct {
 	Violated    *string      `json:"violated_principle"`
 	Findings    []Finding    `json:"findings"`
 	Signals     []Signal     `json:"signals"`
-	Explain     Graph        `json:"explain"`
 	Semantic    *Semantic    `json:"semantic,omitempty"` // as it came in
 	Rules       string       `json:"rules"`
 	Policy      string       `json:"policy"`       // fingerprint of the policy that it was made by

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"gettier.dev/gettierd/daemon/action/shell"
 )
 
@@ -147,5 +149,26 @@ func BenchmarkDecide(b *testing.B) {
 				Decide(Action{Command: cmd}, nil, Situation{})
 			}
 		})
+	}
+}
+
+// TestHash: the short way to an action's canonical form leads to the same bytes.
+func TestHash(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{0,30}`), rapid.Just(""))
+		a := Action{Actor: text.Draw(t, "actor"), Cwd: text.Draw(t, "cwd"), Command: text.Draw(t, "command"), Mode: text.Draw(t, "mode")}
+		want, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := a.plainJSON(nil); ok && string(got) != string(want) {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	})
+	if _, ok := (Action{Command: "git push -f"}).plainJSON(nil); !ok {
+		t.Error("a plain command took the long way")
+	}
+	if got, ok := (Action{Tool: "Bash"}).plainJSON(nil); ok {
+		t.Errorf("%s", got)
 	}
 }

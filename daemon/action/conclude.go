@@ -41,9 +41,9 @@ func conclude(w *weighing) Decision {
 		d.Violated = &w.violated
 	}
 	d.ContextHash = w.action.Hash()
-	id := sha256.Sum256([]byte(d.Policy + d.ContextHash))
-	d.DecisionID = hex.EncodeToString(id[:8])
-	d.Explain = graph(d)
+	var both [2 * 2 * sha256.Size]byte // two hashes in hex
+	id := sha256.Sum256(append(append(both[:0], d.Policy...), d.ContextHash...))
+	d.DecisionID = hexed(id[:8])
 	return d
 }
 
@@ -61,13 +61,47 @@ func judged(signals []Signal) bool {
 // quiet signals tell how a decision came about and are no reason for it.
 func quiet(s Signal) bool { return s.State == Allow && s.Stage != "effect" }
 
-// Hash is the SHA-256 of the action in its canonical form, hex.
+// Hash is the SHA-256 of the action in its canonical form, its JSON, hex.
 func (a Action) Hash() string {
-	context, err := json.Marshal(a)
-	if err != nil { // raw arguments that are no JSON
-		a.Args, _ = json.Marshal(string(a.Args))
-		context, _ = json.Marshal(a)
+	var room [256]byte
+	context, ok := a.plainJSON(room[:0])
+	if !ok {
+		var err error
+		if context, err = json.Marshal(a); err != nil { // raw arguments that are no JSON
+			a.Args, _ = json.Marshal(string(a.Args))
+			context, _ = json.Marshal(a)
+		}
 	}
 	sum := sha256.Sum256(context)
-	return hex.EncodeToString(sum[:])
+	return hexed(sum[:])
+}
+
+// plainJSON is what json.Marshal gives for a command line in which nothing needs an
+// escape: most are such, and they are hashed for each decision.
+func (a Action) plainJSON(b []byte) ([]byte, bool) {
+	if len(a.Argv) > 0 || a.Tool != "" || len(a.Args) > 0 || a.Raw != "" {
+		return nil, false
+	}
+	b = append(b, '{')
+	for _, f := range [...]struct{ name, text string }{{`"actor":"`, a.Actor}, {`"cwd":"`, a.Cwd}, {`"command":"`, a.Command}, {`"mode":"`, a.Mode}} {
+		if f.text == "" {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, f.name...)
+		for i := range len(f.text) {
+			if c := f.text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+				return nil, false
+			}
+		}
+		b = append(append(b, f.text...), '"')
+	}
+	return append(b, '}'), true
+}
+
+func hexed(b []byte) string {
+	var room [2 * sha256.Size]byte
+	return string(hex.AppendEncode(room[:0], b))
 }

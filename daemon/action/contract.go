@@ -40,6 +40,7 @@ func contract(w *weighing) error {
 		w.read = shellAction("", w.reader().ReadArgv(a.Argv))
 	}
 	w.effect = w.read.Effect
+	w.findings = make([]Finding, 0, len(w.read.Shell.Commands)+1)
 	for _, c := range w.read.Shell.Commands {
 		f := Finding{Rule: c.Rule, Effect: c.Effect, Why: c.Why, Argv: c.Argv, Wrappers: c.Wrappers}
 		if len(a.Argv) == 0 {

@@ -1,6 +1,9 @@
 package action
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Graph shows how a decision came about: findings lead to signals, signals by
 // their points to the sum of risk and by their states to the state.
@@ -24,7 +27,8 @@ type Edge struct {
 	Weight int    `json:"weight"`
 }
 
-func graph(d Decision) Graph {
+// Explain draws how the decision came about.
+func (d Decision) Explain() Graph {
 	n := len(d.Findings) + len(d.Signals)
 	g := Graph{Nodes: make([]Node, 0, n+2), Edges: make([]Edge, 0, n+2)}
 	for i, f := range d.Findings {
@@ -56,6 +60,15 @@ func graph(d Decision) Graph {
 	}
 	g.Nodes = append(g.Nodes, Node{ID: "state", Kind: "state", Text: string(d.State)})
 	return g
+}
+
+// MarshalJSON writes the decision with how it came about, as explain.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	type plain Decision // without this method
+	return json.Marshal(struct {
+		plain
+		Explain Graph `json:"explain"`
+	}{plain(d), d.Explain()})
 }
 
 // firstIDs are the names of the steps that nearly every decision has.

@@ -11,7 +11,7 @@ func TestExports(t *testing.T) {
 	if d.State != RequireConfirm {
 		t.Fatal(d.State)
 	}
-	m := d.Explain.Mermaid()
+	m := d.Explain().Mermaid()
 	for _, l := range strings.Split(strings.TrimSpace(m), "\n")[1:] {
 		if n := strings.Count(l, `"`); n != 0 && n != 2 || strings.ContainsAny(l, "<\x1b") {
 			t.Errorf("mermaid line %q", l)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,25 +115,56 @@ func openOurs(dir string, fold bool) (store, error) {
 	if err != nil {
 		return store{}, err
 	}
-	body := filler(fold)
-	if fold {
-		for i := range uint64(turns) {
-			if _, err := l.Append(context.Background(), opened(i)); err != nil {
-				return store{}, err
-			}
-		}
-	}
+	body := filler(false)
 	return store{name, func(i uint64) error {
 		d := ledger.Draft{Body: body}
 		if fold {
-			d.Turn = turnID(i % turns)
+			i-- // records count from 1
+			d = turned(i/(turns*laps)*turns+i%turns, i/turns%laps)
 		}
 		_, err := l.Append(context.Background(), d)
 		return err
 	}, l.Close}, nil
 }
 
-const turns = 64
+// Of so many turns entries come in turn, and a turn has so many: the first opens
+// it, the last closes it.
+const (
+	turns = 64
+	laps  = 25
+)
+
+// turned is entry lap of a turn, of about recordSize bytes.
+func turned(turn, lap uint64) ledger.Draft {
+	d := ledger.Draft{Turn: turnID(turn), Body: filler(true)}
+	switch lap {
+	case 0:
+		d = opened(turn)
+		b := d.Body.(lemma.TurnOpened)
+		b.Reasons = []string{openedPad}
+		d.Body = b
+	case laps - 1:
+		b := lemma.TurnClosed{Contract: lemma.Contract, Status: 200, Decision: lemma.DecReleased}
+		b.Error = closedPad
+		d.Body = b
+	}
+	return d
+}
+
+var openedPad, closedPad = padding(opened(0).Body), padding(lemma.TurnClosed{Contract: lemma.Contract, Status: 200, Decision: lemma.DecReleased})
+
+// padding makes up what a body lacks to be as long as a filler.
+func padding(b lemma.Body) string {
+	return strings.Repeat("x", len(marshal(filler(true)))-len(marshal(b)))
+}
+
+func marshal(b lemma.Body) []byte {
+	out, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // a struct of strings and numbers
+	}
+	return out
+}
 
 func turnID(i uint64) string { return fmt.Sprintf("t_%06d", i) }
 

@@ -21,6 +21,7 @@ import (
 
 	"gettier.dev/gettierd/ipc/ipcserver"
 	"gettier.dev/gettierd/ipc/ipctest"
+	"gettier.dev/gettierd/ledger/lemma"
 )
 
 // TestMain lets the harness start this binary as gettier.
@@ -377,6 +378,17 @@ func TestStoryGolden(t *testing.T) {
 		if !strings.Contains(out, says) {
 			t.Errorf("the story does not say %q", says)
 		}
+	}
+}
+
+func TestTurnRequest(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	if code, out, errs := w.gettier("turns", "k3vq", "--request"); code != exitOK || out != sampleRequest {
+		t.Errorf("exit %d: %q %s", code, out, errs)
+	}
+	w.b.Append(sampleTurn, lemma.RequestForgotten{Contract: lemma.Contract, Turn: sampleTurn})
+	if code, out, errs := w.gettier("turns", "k3vq", "--request"); code != exitFound || out != "" || !strings.Contains(errs, "forgotten") {
+		t.Errorf("exit %d: %q %s", code, out, errs)
 	}
 }
 

@@ -246,6 +246,8 @@ func (a *app) ledgerRestore() *cobra.Command {
 				return &exit{code: exitRefused, err: err, hint: "stop the daemon first: gettier down"}
 			case errors.Is(err, ledger.ErrOlder):
 				return &exit{code: exitRefused, err: err, hint: "add --older to go back; the newer file is kept aside"}
+			case errors.Is(err, ledger.ErrUnfit):
+				return &exit{code: exitRefused, err: err}
 			case errors.Is(err, ledger.ErrDamaged):
 				return &exit{code: exitFound, err: err}
 			case err != nil:

@@ -169,13 +169,14 @@ func (a *app) turnsCommand() *cobra.Command {
 	var (
 		q        ipc.TurnQuery
 		evidence bool
+		request  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "turns [ID]",
 		Short: "what went through, and the whole story of one turn",
 		Long: "Without an argument: the newest turns. With the end of an id, or \"last\": what was injected,\n" +
 			"declared, measured, judged and decided in it, stage by stage.",
-		Example: "  gettier turns\n  gettier turns --decision caught\n  gettier turns last\n  gettier turns last --evidence",
+		Example: "  gettier turns\n  gettier turns --decision caught\n  gettier turns last\n  gettier turns last --evidence\n  gettier turns last --request",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
@@ -191,6 +192,9 @@ func (a *app) turnsCommand() *cobra.Command {
 				d, err := c.Turn(cmd.Context(), id)
 				if err != nil {
 					return err
+				}
+				if request {
+					return a.request(cmd.Context(), c, d)
 				}
 				return a.story(cmd.Context(), c, d, evidence)
 			}
@@ -230,6 +234,7 @@ func (a *app) turnsCommand() *cobra.Command {
 	fl.StringVar(&q.Decision, "decision", "", "caught, held, released, …")
 	fl.StringVar(&q.Agent, "agent", "", "only this agent")
 	fl.BoolVar(&evidence, "evidence", false, "with ID: print what the sensors printed")
+	fl.BoolVar(&request, "request", false, "with ID: print the request as it was kept, redacted, and nothing else")
 	pageFlags(cmd, &q.Page)
 	return cmd
 }

@@ -218,7 +218,7 @@ func (a *app) envCommand() *cobra.Command {
 		Long: "Prints what a shell evaluates, eval \"$(gettier env)\", so that agents started from it go through\n" +
 			"the proxy. What is set already is left alone, and said. With --connect other HTTPS of theirs goes\n" +
 			"through it, too, so that its hosts are seen and unapproved AI vendors refused (connect.*).",
-		Example: "  gettier env\n  gettier env --connect\n  gettier env --json",
+		Example: "  gettier env\n  gettier env --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.client()

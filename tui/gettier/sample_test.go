@@ -24,6 +24,9 @@ const (
 // evil is what a model might put into its words.
 const evil = "\x1b]0;owned\x07\x1b[2J\u202e\r"
 
+// sampleRequest is what the ledger kept of the turn's request.
+const sampleRequest = `{"messages":[{"role":"user","content":"raise the upload limit to 25 MB"}]}`
+
 // sample is a daemon with one caught turn, one open turn with a hold, and a
 // registry with something to approve.
 func sample(root string) *ipctest.Backend {
@@ -53,7 +56,8 @@ func sample(root string) *ipctest.Backend {
 
 	b.Append(sampleTurn, lemma.TurnOpened{Contract: c, Principal: lemma.Principal{UID: 1000, Agent: "claude-code"}, RequestKind: "new", Format: "anthropic-messages",
 		Upstream: "anthropic", Model: "m", Conversation: "c1", Scope: "project:shop", ScopeEvidence: "the peer's directory", Class: lemma.Change,
-		Reasons: []string{"asks for a change of configuration"}, Prompt: "raise the upload limit to 25 MB"})
+		Reasons: []string{"asks for a change of configuration"}, Prompt: "raise the upload limit to 25 MB", RequestBlob: sum(sampleRequest)})
+	b.Blobs[sum(sampleRequest)] = []byte(sampleRequest)
 	inject := b.Append(sampleTurn, lemma.TurnInjected{Contract: c, Conversation: "c1", BlockBlob: sum(sampleBlock), Anchor: "ab", Why: "verification"})
 	b.Append(sampleTurn, lemma.TurnDeclared{Contract: c, Rung: 1, At: "action", PlanSummary: "raise BODY_LIMIT in server.js" + evil, Attempts: 1,
 		Lemmas: []lemma.Lemma{{Claim: "the edge accepts bodies of 25 MB", Provenance: lemma.Measured, LoadBearing: true,

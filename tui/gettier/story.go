@@ -10,6 +10,25 @@ import (
 	"gettier.dev/gettierd/tui/words"
 )
 
+// request prints the request that a turn began with, as the ledger keeps it: the
+// very bytes, unless a person looks on.
+func (a *app) request(ctx context.Context, c *ipc.Client, d ipc.TurnDetail) error {
+	sum, why := story.Request(d)
+	if sum == "" {
+		return &exit{code: exitFound, err: fmt.Errorf("turn %s has no request: %s", words.ShortID(d.ID), why)}
+	}
+	b, err := c.Blob(ctx, sum)
+	if err != nil {
+		return err
+	}
+	if _, person := terminal(a.out); person {
+		newPrinter(a.out).text(string(b), "")
+		return nil
+	}
+	_, err = a.out.Write(b)
+	return err
+}
+
 // story prints a turn: the words are tui/story's, and the TUI shows the same.
 func (a *app) story(ctx context.Context, c *ipc.Client, d ipc.TurnDetail, evidence bool) error {
 	p := newPrinter(a.out)

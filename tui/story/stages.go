@@ -64,6 +64,9 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 func (t *teller) opened(e ipc.Entry, b lemma.TurnOpened) {
 	t.say("route", e, "%s, class %s: %s", b.RequestKind, string(b.Class), words.Or(strings.Join(b.Reasons, ", "), "no particular reason"))
 	t.say("route", e, "scope %s: %s", b.Scope, words.Or(b.ScopeEvidence, "no evidence"))
+	if sum, _ := Request(t.d); sum != "" {
+		t.say("route", e, "the request is kept, redacted: gettier turns %s --request", words.ShortID(t.d.ID))
+	}
 }
 
 func (t *teller) classified(e ipc.Entry, b lemma.TurnClassified) {

@@ -104,6 +104,23 @@ func HasEvidence(d ipc.TurnDetail) bool {
 	return slices.ContainsFunc(d.Entries, func(e ipc.Entry) bool { return e.Kind == string(lemma.KSensorInvoked) })
 }
 
+// Request is the blob of the request that a turn began with, or why there is none.
+func Request(d ipc.TurnDetail) (sum, why string) {
+	why = "those of turns that begin below class change are not kept"
+	for _, e := range d.Entries {
+		switch lemma.Kind(e.Kind) {
+		case lemma.KTurnOpened:
+			var b lemma.TurnOpened
+			if json.Unmarshal(e.Body, &b) == nil {
+				sum = b.RequestBlob
+			}
+		case lemma.KRequestForgotten:
+			sum, why = "", "it was forgotten (gettier forget)"
+		}
+	}
+	return sum, why
+}
+
 // Judged is a claim's verdict, and the value that it rests on.
 type Judged struct {
 	lemma.ClaimJudged

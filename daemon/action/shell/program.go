@@ -122,6 +122,9 @@ func (w *walker) add(c call, r ruling) {
 	if len(w.wraps) > 0 {
 		cmd.Wrappers = append([]string(nil), w.wraps...)
 	}
+	if w.cmds == nil {
+		w.cmds = make([]Command, 0, 2)
+	}
 	w.cmds = append(w.cmds, cmd)
 }
 

@@ -26,8 +26,11 @@ func secretPath(p string) bool {
 	if strings.HasPrefix(b, "id_rsa") || strings.HasPrefix(b, "id_ed25519") || strings.HasPrefix(b, "id_ecdsa") || strings.HasPrefix(b, ".env.") || strings.HasSuffix(b, ".env") || strings.HasSuffix(b, ".tfstate") {
 		return true
 	}
+	if p[0] != '.' && !strings.Contains(p, "/.") {
+		return false
+	}
 	for _, d := range [...]string{"/.ssh/", "/.gnupg/", "/.aws/", "/.azure/", "/.config/gcloud/", "/.kube/", "/.docker/config.json"} {
-		if strings.Contains("/"+p, d) {
+		if strings.Contains("/"+p+"/", d) {
 			return b != "known_hosts" && b != "config" || strings.Contains(d, "kube")
 		}
 	}

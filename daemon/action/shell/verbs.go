@@ -203,7 +203,7 @@ var verbTables = map[string]verbTable{
 	"multipass":             {read: phrases("list, info, find, version"), destroy: phrases("delete, purge")},
 	"ollama":                {read: phrases("list, ps, show, ls"), destroy: phrases("rm"), mutate: phrases("stop")},
 	"code":                  {read: phrases("--list-extensions, --status, --version")},
-	"gettier":               {read: phrases("status, holds, facts, turns, events, sensors list, sensors lint, sensors diff, audit verify, config show, project list, scenarios list, scenarios validate, version, report, doctor, *")},
+	"gettier":               {read: phrases("status, holds, facts, turns, why, week, events, sensors list, sensors lint, sensors diff, audit verify, config show, project list, scenarios list, scenarios validate, version, report, doctor, decide, classify, policy, redact, env")},
 }
 
 const (
@@ -228,11 +228,11 @@ func byTable(_ *walker, c call) ruling {
 	name := base(c.args[0].s)
 	t, _ := tableOf(name)
 	pos := subcommands(c.args, t.valued)
-	best, effect, words := -1, Effect(""), 0
+	best, effect, words, won := -1, Effect(""), 0, ""
 	try := func(list []string, e Effect) {
 		for _, p := range list {
 			if n := matchPhrase(p, pos, c.args, e == Destroy, false); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
-				best, effect, words = n, e, strings.Count(p, " ")+1
+				best, effect, words, won = n, e, strings.Count(p, " ")+1, p
 				if p == "*" {
 					words = len(pos)
 				}
@@ -270,7 +270,12 @@ func byTable(_ *walker, c call) ruling {
 	case effect == Destroy && dry:
 		return readOnly("a dry run of " + what)
 	case effect == Destroy:
-		return destroy("verb."+name, what)
+		for f := range strings.FieldsSeq(won) { // the options that make it so
+			if f = strings.TrimPrefix(f, "+"); len(f) > 1 && f[0] == '-' && f != "--" {
+				what += " " + f
+			}
+		}
+		return destroy("verb."+name, what+" may take away what is in use")
 	case effect == ReadOnly:
 		return readOnly(what + " looks")
 	case effect == Mutate:
@@ -285,7 +290,7 @@ func byTable(_ *walker, c call) ruling {
 				break
 			}
 			if strings.IndexByte(p.s, '/') < 0 && destructiveVerb(p.s) && !dry {
-				return destroy("verb.destroy", what)
+				return destroy("verb.destroy", what+" takes away")
 			}
 		}
 		for i, p := range pos {

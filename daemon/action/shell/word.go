@@ -386,6 +386,9 @@ func base(s string) string {
 	if len(s) > 4 && strings.EqualFold(s[len(s)-4:], ".exe") {
 		s = s[:len(s)-4]
 	}
+	if s == "" || s[len(s)-1] != '.' && (s[len(s)-1] < '0' || s[len(s)-1] > '9') {
+		return s
+	}
 	for _, p := range [...]string{"python", "pip", "perl", "ruby", "node", "php", "lua"} {
 		if rest, ok := strings.CutPrefix(s, p); ok && rest != "" && strings.Trim(rest, "0123456789.") == "" {
 			return p

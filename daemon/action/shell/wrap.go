@@ -133,7 +133,7 @@ func (w *walker) unwrap(c call) stream {
 		if f := w.funcs[head.s]; f != nil {
 			return w.callFunc(head.s, f, c)
 		}
-		if a, ok := w.vars["alias "+head.s]; ok && w.active["alias "+head.s] == 0 {
+		if a, ok := w.aliased(head.s); ok {
 			w.enter("alias " + head.s)
 			text := a.s
 			if len(c.args) > 1 {
@@ -216,6 +216,15 @@ func (w *walker) unwrap(c call) stream {
 	}
 	w.record(c, Opaque, "depth", "wrapped too deep")
 	return stream{kind: unknown}
+}
+
+// aliased is what a name stands for, unless it is being read already.
+func (w *walker) aliased(name string) (word, bool) {
+	if w.vars == nil {
+		return word{}, false
+	}
+	a, ok := w.vars["alias "+name]
+	return a, ok && w.active["alias "+name] == 0
 }
 
 // joined reads a text that another program made from words, as it will be read
