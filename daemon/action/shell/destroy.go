@@ -238,11 +238,6 @@ func files(w *walker, c call) ruling {
 			}
 		}
 	}
-	if name == "split" && len(pos) > 2 {
-		if r := byWords(name, c.args[1:]); r.effect.AtLeast(Destroy) { // another program of that name
-			return r
-		}
-	}
 	switch name {
 	case "dd":
 		for _, a := range c.args[1:] {

@@ -48,7 +48,7 @@ const (
 )
 
 var verbTables = map[string]verbTable{
-	"npm":                 {valued: "--prefix -w --workspace --registry", read: phrases(packageReads + ", ll, la"), destroy: phrases("publish, unpublish, deprecate, access revoke, owner rm, team destroy"), mutate: phrases("uninstall, rm, remove, un, prune, cache clean")},
+	"npm":                 {valued: "--prefix -w --workspace --registry", read: phrases(packageReads + ", ll, la"), destroy: phrases("publish, unpublish, deprecate, access revoke, owner rm, team destroy, team rm, org rm, hook rm, hook delete, token revoke, token delete, dist-tag rm, profile disable-2fa"), mutate: phrases("uninstall, rm, remove, un, prune, cache clean")},
 	"pnpm":                {valued: "-C --dir --filter -F", read: phrases(packageReads), destroy: phrases("publish"), mutate: phrases("remove, rm, prune, store prune")},
 	"yarn":                {valued: "--cwd", read: phrases(packageReads + ", workspaces info, workspaces list"), mutate: phrases("remove, cache clean")},
 	"pip":                 {read: phrases("list, show, freeze, check, search, index, debug, config list, config get, inspect, cache list, cache info"), mutate: phrases("uninstall, cache purge")},
@@ -137,7 +137,7 @@ var verbTables = map[string]verbTable{
 	"vault":         {read: phrases("status, read, list, kv get, kv list, token lookup, policy list, policy read, secrets list, auth list, version, audit list, kv metadata get"), destroy: phrases("secrets disable, auth disable, lease revoke, token revoke, operator seal, audit disable, delete, kv destroy, kv delete, kv metadata delete, kv put, operator rekey, operator rotate"), general: true},
 	"consul":        {read: phrases("members, info, kv get, catalog *, version, operator raft list-peers"), destroy: phrases("force-leave, leave, snapshot restore, kv delete, operator raft remove-peer"), general: true},
 	"etcdctl":       {valued: "--endpoints --cacert --cert --key", read: phrases("get, member list, endpoint *, version, alarm list"), destroy: phrases("del, member remove, snapshot restore, compaction, defrag"), general: true},
-	"rabbitmqctl":   {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check, eval +x"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
+	"rabbitmqctl":   {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
 	"kafka-topics":  {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
 
 	"kafka-configs":         {read: phrases("+--describe"), destroy: phrases("+--delete-config")},
@@ -216,8 +216,8 @@ const (
 	// kubectl replace --force deletes and makes anew.
 	kubeDestroys = `delete, drain, replace +--force, rollout undo, taint, evict, scale +--replicas=0, adm drain, adm prune, apply +--prune, apply +--force, delete-collection`
 	tfReads      = `version, output, providers, state list, state pull, workspace list, workspace show, fmt +-check, -version`
-	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, import +x, state replace-provider`
-	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait, s3api get-object +x`
+	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, state replace-provider`
+	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait`
 	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy, * close-account`
 )
 
@@ -293,6 +293,11 @@ func byTable(_ *walker, c call) ruling {
 				return destroy("verb.destroy", what+" takes away")
 			}
 		}
+		for _, a := range c.args[1:] {
+			if destructiveFlag(a.s) && !dry {
+				return ruling{effect: Destroy, rule: "flag.destroy", why: what + " " + a.s}
+			}
+		}
 		for i, p := range pos {
 			if i > 4 || i == 0 {
 				continue
@@ -327,7 +332,7 @@ func isVerbOption(prog, opt string) bool {
 }
 
 // shortens are programs that take any beginning of a subcommand for the whole.
-var shortens = set("qm pct pvesm pveum pvecm pvesh bridge tc devlink nmcli btrfs hg ip")
+var shortens = set("qm pct pvesm pveum pvecm pvesh bridge tc devlink nmcli btrfs hg jj ip")
 
 // matchPhrase returns how specific the match is, -1 for none. In a phrase that
 // destroys an option may stand where it will; begun takes beginnings of words.

@@ -139,22 +139,16 @@ func (w *walker) text(src string, depth int) {
 		w.note(Opaque, "parse", "holds a NUL byte")
 		return
 	}
-	args, from, to, ok := plainWords(src)
+	var list [maxPlainCommands]plainCommand
+	words, n, ok := plainText(src, &list)
 	if !ok {
 		w.parsed(src, depth)
 		return
 	}
 	outer, outerDepth := w.src, w.depth
-	if w.src, w.depth = src, depth; w.step() {
-		if w.quiet == 0 && w.depth == 0 {
-			w.start, w.end = from, to
-		}
-		if w.steps -= len(args); w.steps < 0 {
-			w.step()
-		} else {
-			w.exec(call{args: args})
-		}
-	}
+	w.src, w.depth = src, depth
+	w.steps -= len(words)
+	w.plain(words, list[:n])
 	w.src, w.depth = outer, outerDepth
 }
 
