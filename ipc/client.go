@@ -291,6 +291,11 @@ func (c *Client) SensorDiff(ctx context.Context, id, project string) (SensorDiff
 	return get[SensorDiff](ctx, c, "/v1/sensors/"+url.PathEscape(id)+"/diff", params(Page{}, "project", project))
 }
 
+// Packs lists the sets of sensors that are part of gettierd.
+func (c *Client) Packs(ctx context.Context) (List[Pack], error) {
+	return get[List[Pack]](ctx, c, "/v1/packs", nil)
+}
+
 // TrySensor runs a sensor once.
 func (c *Client) TrySensor(ctx context.Context, id string, t SensorTry) (SensorTried, error) {
 	return call[SensorTried](ctx, c, http.MethodPost, "/v1/sensors/"+url.PathEscape(id)+"/run", nil, t)

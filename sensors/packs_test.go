@@ -8,36 +8,11 @@ import (
 	"testing"
 
 	"gettier.dev/gettierd/ledger/lemma"
-	"gettier.dev/gettierd/sensors/packs"
 	"gettier.dev/gettierd/sensors/spec"
 	"gettier.dev/gettierd/sensors/verdict"
 )
 
-func packSensor(t *testing.T, id string) *spec.Sensor {
-	t.Helper()
-	all, err := packs.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range all {
-		for _, f := range p.Files {
-			if !strings.Contains(string(f.Data), "id: "+id+"\n") {
-				continue
-			}
-			reg, problems := spec.Parse(f.Name, "pack", f.Data)
-			if len(problems) > 0 {
-				t.Fatal(problems[0])
-			}
-			for _, s := range reg.Sensors {
-				if s.ID == id {
-					return s
-				}
-			}
-		}
-	}
-	t.Fatalf("no pack has %s", id)
-	return nil
-}
+func packSensor(t *testing.T, id string) *spec.Sensor { return moved(t, id) }
 
 // The packs' programs as Debian has them: what they print is read as the packs
 // expect, for a true and a false claim each.

@@ -86,6 +86,7 @@ type Backend interface {
 
 	Sensors(ctx context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error)
 	SensorDiff(ctx context.Context, id, project string) (ipc.SensorDiff, error)
+	Packs(ctx context.Context) (ipc.List[ipc.Pack], error)
 	// TrySensor runs one. by is set exactly when t.Draft is: a person asked.
 	TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error)
 	// ApproveSensors pins all or none; ErrConflict when a hash is not the file's any more.

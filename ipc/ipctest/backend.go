@@ -29,6 +29,7 @@ type Backend struct {
 	TurnRows  []ipc.Turn
 	BlockRows map[string][]ipc.Block // by turn
 	SensorSet []ipc.Sensor
+	PackSet   []ipc.Pack
 	Diffs     map[string]ipc.SensorDiff // by qualified id
 	Tries     map[string]ipc.SensorTried
 	Roots     []ipc.Project
@@ -294,6 +295,12 @@ func (b *Backend) SensorDiff(_ context.Context, id, _ string) (ipc.SensorDiff, e
 		}
 	}
 	return ipc.SensorDiff{}, fmt.Errorf("sensor %s: %w", id, ipcserver.ErrNotFound)
+}
+
+func (b *Backend) Packs(context.Context) (ipc.List[ipc.Pack], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ipc.List[ipc.Pack]{AsOfSeq: b.head(), Items: append([]ipc.Pack{}, b.PackSet...)}, b.Broken
 }
 
 func (b *Backend) TrySensor(_ context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error) {

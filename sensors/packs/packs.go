@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-//go:embed everyday/*.yaml nginx/*.yaml haproxy/*.yaml postgres/*.yaml mysql/*.yaml redis/*.yaml sqlite/*.yaml node/*.yaml python/*.yaml git/*.yaml tls/*.yaml docker/*.yaml kubernetes/*.yaml systemd/*.yaml cloud/*.yaml machine/*.yaml
+//go:embed everyday/*.yaml nginx/*.yaml haproxy/*.yaml postgres/*.yaml mysql/*.yaml redis/*.yaml sqlite/*.yaml node/*.yaml python/*.yaml go/*.yaml git/*.yaml tls/*.yaml docker/*.yaml kubernetes/*.yaml systemd/*.yaml cloud/*.yaml machine/*.yaml
 var files embed.FS
 
 // FilePrefix begins the name of a pack's file where registry files are named.
@@ -43,10 +43,11 @@ var table = []Pack{
 	{Name: "git", About: "history: commits, tags, what is merged", Programs: []string{"git"}},
 	{Name: "node", About: "versions of node, npm and installed packages", Programs: []string{"node"}},
 	{Name: "python", About: "versions of python and installed packages", Programs: []string{"python3"}},
+	{Name: "go", About: "version of go", Programs: []string{"go"}},
 	{Name: "nginx", About: "nginx's effective configuration: limits, timeouts, upstreams", Programs: []string{"nginx"}},
 	{Name: "haproxy", About: "haproxy's version and the validity of its configuration", Programs: []string{"haproxy"}},
 	{Name: "postgres", About: "a local PostgreSQL: version, role, limits, row security", Programs: []string{"psql"}},
-	{Name: "mysql", About: "MySQL and MariaDB client versions and option files", Programs: []string{"mysql", "mariadb"}},
+	{Name: "mysql", About: "MySQL and MariaDB: the client, and a local server as far as it answers without a password", Programs: []string{"mysql", "mariadb"}},
 	{Name: "redis", About: "a local redis: version, memory, eviction, persistence", Programs: []string{"redis-cli"}},
 	{Name: "sqlite", About: "sqlite's version and a database file's pragmas", Programs: []string{"sqlite3"}},
 	{Name: "tls", About: "certificates in files: names, dates", Programs: []string{"openssl"}},
@@ -54,7 +55,7 @@ var table = []Pack{
 	{Name: "kubernetes", About: "the cluster of the current context", Programs: []string{"kubectl"}},
 	{Name: "systemd", About: "units and timers", Programs: []string{"systemctl"}},
 	{Name: "cloud", About: "which account aws, gcloud and az would use", Programs: []string{"aws", "gcloud", "az"}},
-	{Name: "machine", About: "memory and processors", Programs: []string{"nproc"}},
+	{Name: "machine", About: "memory, processors, disk, Debian packages, character encoding", Programs: []string{"nproc"}},
 }
 
 // All lists the packs in the order in which they are offered.

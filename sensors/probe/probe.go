@@ -73,6 +73,7 @@ var table = map[string]func(*probe) error{
 	"git.remote":       (*probe).gitRemote,
 	"git.where":        (*probe).gitWhere,
 	"infra.context":    (*probe).infraContext,
+	"nginx.files":      (*probe).nginxFiles,
 	"node.pm":          (*probe).nodePM,
 	"os.tools":         (*probe).osTools,
 	"ports.owner":      (*probe).portsOwner,

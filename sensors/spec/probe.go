@@ -22,6 +22,7 @@ var probes = map[string][]string{
 	"git.remote":       {"remote"},
 	"git.where":        {"path"},
 	"infra.context":    {"context", "workspace", "profile"},
+	"nginx.files":      {"conf"},
 	"node.pm":          {},
 	"os.tools":         {},
 	"ports.owner":      {"port", "pid"},

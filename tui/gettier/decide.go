@@ -159,7 +159,11 @@ func (a *app) printDecision(d action.Decision, explain, mermaid, page bool) erro
 	if !explain {
 		return nil
 	}
-	p.line("effect %s, mode %s, risk %d of 100 (sum %d), decision %s by policy %.16s", d.Effect, d.Mode, d.RiskScore, d.RawTotal, d.DecisionID, d.Policy)
+	sum := ""
+	if d.RawTotal != d.RiskScore {
+		sum = fmt.Sprintf(" (sum %d)", d.RawTotal)
+	}
+	p.line("effect %s, mode %s, risk %d of 100%s, decision %s by policy %.16s", d.Effect, d.Mode, d.RiskScore, sum, d.DecisionID, d.Policy)
 	p.line("findings")
 	for _, f := range d.Findings {
 		p.text(string(f.Effect)+"  "+f.Rule+"  "+f.Why, "  ")

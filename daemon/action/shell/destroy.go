@@ -142,7 +142,10 @@ func remove(w *walker, c call) ruling {
 		case recursive && (w.cwd == "/" || vital[w.cwd]) && (p.s == "*" || p.s == "." || p.s == "./*"):
 			return ruling{effect: Catastrophe, rule: "rm.vital", why: "removes everything in " + w.cwd, paths: pos}
 		case recursive:
-			r.effect, r.rule, r.why = Join(r.effect, Destroy), "rm.recursive", "removes "+p.s+" and all below it"
+			r.effect, r.rule, r.why = Join(r.effect, Destroy), "rm.recursive", "removes "+listed(pos)+" and all below"
+			if w.cwd != "" {
+				r.why += ", in " + w.cwd
+			}
 		case p.glob && (strings.HasSuffix(p.s, "/*") || strings.HasPrefix(p.s, "*")):
 			r.effect, r.rule, r.why = Join(r.effect, Destroy), "rm.glob", "removes whatever matches "+p.s
 		case p.dyn:
@@ -164,6 +167,21 @@ func remove(w *walker, c call) ruling {
 		}
 	}
 	return r
+}
+
+// listed names the first few of several words.
+func listed(ws []word) string {
+	out := ""
+	for i, v := range ws {
+		switch {
+		case i == 4:
+			return out + " …"
+		case i > 0:
+			out += ", "
+		}
+		out += v.s
+	}
+	return out
 }
 
 // fileValued are the options of a program on files that take a value: what -f
@@ -218,11 +236,6 @@ func files(w *walker, c call) ruling {
 			if remote && strings.IndexByte(host, '/') < 0 && len(host) > 1 && systemFile(path) && !strings.HasPrefix(path, "/root/") || !remote && vitalFile(p.s) {
 				return destroy("write.vital", "overwrites "+p.s, p)
 			}
-		}
-	}
-	if name == "split" && len(pos) > 2 {
-		if r := byWords(name, c.args[1:]); r.effect.AtLeast(Destroy) { // another program of that name
-			return r
 		}
 	}
 	switch name {

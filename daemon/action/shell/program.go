@@ -168,6 +168,11 @@ func (w *walker) program(name string, c call) stream {
 	// A path that is neither a system directory nor the bare name is some file
 	// that calls itself that: it gets no credit for reading only.
 	r := f(w, c)
+	if most, ok := operands[name]; ok && len(positional(c.args, "")) > most {
+		if said := byWords(name, c.args[1:]); said.effect.AtLeast(Destroy) { // another program of that name
+			r = stronger(r, said)
+		}
+	}
 	if carriers[name] {
 		if e, ok := w.embedded(c); ok {
 			r = stronger(r, e)
@@ -203,6 +208,9 @@ func (w *walker) program(name string, c call) stream {
 	out.secret = secretOut(name, c)
 	return out
 }
+
+// operands are the most that some tools take, whose short names others bear as well.
+var operands = map[string]int{"split": 2, "join": 2, "comm": 2, "cmp": 4, "diff": 2, "look": 2, "host": 2, "uniq": 2}
 
 // setArgs is set -- a b: from here on these are $1 and $2. In a branch that is
 // taken for true, since what they hold is then read as well.

@@ -569,7 +569,7 @@ func http(w *walker, c call) ruling {
 	case method == "DELETE":
 		return destroy("http.delete", "asks a server to delete")
 	case method != "" && method != "GET" && method != "HEAD" && method != "OPTIONS" || upload:
-		return mutate("http.write", "sends "+method+" to a server")
+		return mutate("http.write", "sends "+orUnknown(method)+" to a server")
 	case sends && method == "":
 		return mutate("http.write", "sends data to a server")
 	case writes:

@@ -30,7 +30,7 @@ func secretPath(p string) bool {
 		return false
 	}
 	for _, d := range [...]string{"/.ssh/", "/.gnupg/", "/.aws/", "/.azure/", "/.config/gcloud/", "/.kube/", "/.docker/config.json"} {
-		if strings.Contains("/"+p, d) {
+		if strings.Contains("/"+p+"/", d) {
 			return b != "known_hosts" && b != "config" || strings.Contains(d, "kube")
 		}
 	}

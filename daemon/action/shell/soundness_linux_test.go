@@ -2,11 +2,11 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,13 +30,17 @@ func TestSoundness(t *testing.T) {
 			}
 		}
 	}
-	log := filepath.Join(work, "calls")
-	stub := "#!" + bash + "\nprintf '%s\\001' zap \"$@\" >> " + log + "\nprintf '\\n' >> " + log + "\n"
-	if err := os.WriteFile(filepath.Join(bin, "zap"), []byte(stub), 0o700); err != nil { //nolint:gosec // it must run
-		t.Fatal(err)
-	}
+	n := 0
+	// Each observation has a log of its own, in a stub of its own: what an earlier text
+	// left running writes elsewhere. A call is one write, so that none is seen in half.
 	observe := func(text string) [][]string {
-		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		n++
+		log, stub := filepath.Join(work, "calls"+strconv.Itoa(n)), filepath.Join(bin, "zap")
+		body := "#!" + bash + "\nl=zap\nfor a; do l=$l$'\\001'$a; done\nprintf '%s\\001\\n' \"$l\" >> " + log + "\n"
+		if err := os.WriteFile(stub+".new", []byte(body), 0o700); err != nil { //nolint:gosec // it must run
+			t.Fatal(err)
+		}
+		if err := os.Rename(stub+".new", stub); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // only against a hang
@@ -49,8 +53,10 @@ func TestSoundness(t *testing.T) {
 			return nil
 		}
 		var calls [][]string
-		for l := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\n"), "\n") {
-			calls = append(calls, strings.Split(strings.TrimSuffix(l, "\x01"), "\x01"))
+		for l := range strings.SplitSeq(string(raw), "\x01\n") {
+			if l != "" {
+				calls = append(calls, strings.Split(l, "\x01"))
+			}
 		}
 		return calls
 	}

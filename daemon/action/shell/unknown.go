@@ -5,12 +5,33 @@ import "strings"
 // destructiveVerb reports a subcommand word that takes something away for good.
 func destructiveVerb(s string) bool {
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '-' || r == '_' || r == ':' || r == '.' }) {
-		if destructiveWord(strings.ToLower(part)) {
+		if part = strings.ToLower(part); destructiveWord(part) || compound(part) {
 			return true
 		}
 	}
 	return false
 }
+
+// compound reports a verb that is written together with what it takes away:
+// deluser, removeworkspace, purgequeue. A form of the verb alone is none.
+func compound(w string) bool {
+	for _, verb := range [...]string{"delete", "remove", "destroy", "purge", "uninstall", "wipe", "erase"} {
+		if rest, ok := strings.CutPrefix(w, verb); ok {
+			switch rest {
+			case "", "d", "s", "r", "rs", "ed", "er", "ing", "all":
+				return rest == "all"
+			}
+			return len(rest) > 2
+		}
+	}
+	if rest, ok := strings.CutPrefix(w, "del"); ok {
+		return takenNouns[rest]
+	}
+	return false
+}
+
+// takenNouns are what the short verb del is written together with.
+var takenNouns = set("user users group groups role roles key keys node nodes host hosts zone rule rules peer server service domain topic queue db database table index volume snapshot image vm pool route policy account all file files dir acl record entry token cert")
 
 func destructiveWord(w string) bool {
 	switch w {
@@ -49,7 +70,7 @@ func destructiveName(s string) bool {
 
 // unknownProgram is a mutation, and destruction when one of its first words
 // says so: farm tools and admin clients agree on those verbs.
-func unknownProgram(_ *walker, c call) ruling {
+func unknownProgram(w *walker, c call) ruling {
 	name := base(c.args[0].s)
 	if startsSQL(name) && len(c.args) > 1 {
 		if e, rule, why := SQL(joinWords(c.args)); e.AtLeast(Destroy) {
@@ -65,7 +86,27 @@ func unknownProgram(_ *walker, c call) ruling {
 	if what := namedFor(name); what != "" {
 		return stronger(ruling{effect: Destroy, rule: "verb.destroy", why: name + " by its name is there to " + what}, statementArg(c.args))
 	}
-	return stronger(byWords(name, c.args[1:]), statementArg(c.args))
+	r := byWords(name, c.args[1:])
+	if w.asRoot() {
+		for _, a := range c.args[1:] {
+			if strings.HasPrefix(a.s, "--remove") || strings.HasPrefix(a.s, "--reset") {
+				r = stronger(r, ruling{effect: Destroy, rule: "flag.destroy", why: name + " " + a.s + " as root"})
+			}
+		}
+	}
+	return stronger(r, statementArg(c.args))
+}
+
+// asRoot reports a command that runs as another user, root as a rule: what it resets
+// or removes is the system's.
+func (w *walker) asRoot() bool {
+	for _, by := range w.wraps {
+		switch by {
+		case "sudo", "doas", "pkexec", "run0", "su -c":
+			return true
+		}
+	}
+	return false
 }
 
 // asksHelp reports plain words and a request for help behind them, with no option
@@ -175,7 +216,7 @@ func destructiveFlag(f string) bool {
 		return true
 	}
 	switch f {
-	case "--remove", "--uninstall", "--unregister", "--unpublish", "--zap", "--delete", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--factory-reset", "--drop-database", "--drop-tables":
+	case "--remove", "--remove-all", "--uninstall", "--unregister", "--unpublish", "--zap", "--delete", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--factory-reset", "--drop-database", "--drop-tables":
 		return true
 	}
 	return false

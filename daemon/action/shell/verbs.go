@@ -48,7 +48,7 @@ const (
 )
 
 var verbTables = map[string]verbTable{
-	"npm":                 {valued: "--prefix -w --workspace --registry", read: phrases(packageReads + ", ll, la"), destroy: phrases("publish, unpublish, deprecate, access revoke, owner rm, team destroy"), mutate: phrases("uninstall, rm, remove, un, prune, cache clean")},
+	"npm":                 {valued: "--prefix -w --workspace --registry", read: phrases(packageReads + ", ll, la"), destroy: phrases("publish, unpublish, deprecate, access revoke, owner rm, team destroy, team rm, org rm, hook rm, hook delete, token revoke, token delete, dist-tag rm, profile disable-2fa"), mutate: phrases("uninstall, rm, remove, un, prune, cache clean")},
 	"pnpm":                {valued: "-C --dir --filter -F", read: phrases(packageReads), destroy: phrases("publish"), mutate: phrases("remove, rm, prune, store prune")},
 	"yarn":                {valued: "--cwd", read: phrases(packageReads + ", workspaces info, workspaces list"), mutate: phrases("remove, cache clean")},
 	"pip":                 {read: phrases("list, show, freeze, check, search, index, debug, config list, config get, inspect, cache list, cache info"), mutate: phrases("uninstall, cache purge")},
@@ -137,7 +137,7 @@ var verbTables = map[string]verbTable{
 	"vault":         {read: phrases("status, read, list, kv get, kv list, token lookup, policy list, policy read, secrets list, auth list, version, audit list, kv metadata get"), destroy: phrases("secrets disable, auth disable, lease revoke, token revoke, operator seal, audit disable, delete, kv destroy, kv delete, kv metadata delete, kv put, operator rekey, operator rotate"), general: true},
 	"consul":        {read: phrases("members, info, kv get, catalog *, version, operator raft list-peers"), destroy: phrases("force-leave, leave, snapshot restore, kv delete, operator raft remove-peer"), general: true},
 	"etcdctl":       {valued: "--endpoints --cacert --cert --key", read: phrases("get, member list, endpoint *, version, alarm list"), destroy: phrases("del, member remove, snapshot restore, compaction, defrag"), general: true},
-	"rabbitmqctl":   {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check, eval +x"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
+	"rabbitmqctl":   {read: phrases("status, list_*, cluster_status, environment, report, ping, node_health_check"), destroy: phrases("reset, force_reset, delete_*, purge_queue, clear_*, stop, stop_app, forget_cluster_node, shutdown"), general: true},
 	"kafka-topics":  {read: phrases("+--list, +--describe"), destroy: phrases("+--delete")},
 
 	"kafka-configs":         {read: phrases("+--describe"), destroy: phrases("+--delete-config")},
@@ -203,7 +203,7 @@ var verbTables = map[string]verbTable{
 	"multipass":             {read: phrases("list, info, find, version"), destroy: phrases("delete, purge")},
 	"ollama":                {read: phrases("list, ps, show, ls"), destroy: phrases("rm"), mutate: phrases("stop")},
 	"code":                  {read: phrases("--list-extensions, --status, --version")},
-	"gettier":               {read: phrases("status, holds, facts, turns, events, sensors list, sensors lint, sensors diff, audit verify, config show, project list, scenarios list, scenarios validate, version, report, doctor, *")},
+	"gettier":               {read: phrases("status, holds, facts, turns, why, week, events, sensors list, sensors lint, sensors diff, audit verify, config show, project list, scenarios list, scenarios validate, version, report, doctor, decide, classify, policy, redact, env")},
 }
 
 const (
@@ -216,8 +216,8 @@ const (
 	// kubectl replace --force deletes and makes anew.
 	kubeDestroys = `delete, drain, replace +--force, rollout undo, taint, evict, scale +--replicas=0, adm drain, adm prune, apply +--prune, apply +--force, delete-collection`
 	tfReads      = `version, output, providers, state list, state pull, workspace list, workspace show, fmt +-check, -version`
-	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, import +x, state replace-provider`
-	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait, s3api get-object +x`
+	tfDestroys   = `destroy, apply, state rm, state push, workspace delete, taint, force-unlock, state mv, state replace-provider`
+	awsReads     = `s3 ls, sts get-*, s3 presign, help, configure list, configure get, * describe-*, * list-*, * get-*, * batch-get-*, * head-*, logs tail, logs filter-log-events, * lookup-*, * search-*, * scan, * query, ecr get-*, * wait`
 	awsDestroys  = `s3 rm, s3 rb, s3 sync +--delete, * delete-*, * terminate-*, * batch-delete-*, * deregister-*, * purge-*, * remove-*, * disable-*, * revoke-*, * destroy-*, * reset-*, * stop-*, * release-*, * put-bucket-lifecycle*, * schedule-key-deletion, * modify-db-* +--apply-immediately, * put-secret-value, * reboot-*, * cancel-*, * detach-*, * disassociate-*, * update-secret, * update-secret-*, * create-invalidation, * change-resource-record-sets, * put-key-policy, * close-account`
 )
 
@@ -228,11 +228,11 @@ func byTable(_ *walker, c call) ruling {
 	name := base(c.args[0].s)
 	t, _ := tableOf(name)
 	pos := subcommands(c.args, t.valued)
-	best, effect, words := -1, Effect(""), 0
+	best, effect, words, won := -1, Effect(""), 0, ""
 	try := func(list []string, e Effect) {
 		for _, p := range list {
 			if n := matchPhrase(p, pos, c.args, e == Destroy, false); n > best || n == best && n >= 0 && e.Rank() > effect.Rank() {
-				best, effect, words = n, e, strings.Count(p, " ")+1
+				best, effect, words, won = n, e, strings.Count(p, " ")+1, p
 				if p == "*" {
 					words = len(pos)
 				}
@@ -270,7 +270,12 @@ func byTable(_ *walker, c call) ruling {
 	case effect == Destroy && dry:
 		return readOnly("a dry run of " + what)
 	case effect == Destroy:
-		return destroy("verb."+name, what)
+		for f := range strings.FieldsSeq(won) { // the options that make it so
+			if f = strings.TrimPrefix(f, "+"); len(f) > 1 && f[0] == '-' && f != "--" {
+				what += " " + f
+			}
+		}
+		return destroy("verb."+name, what+" may take away what is in use")
 	case effect == ReadOnly:
 		return readOnly(what + " looks")
 	case effect == Mutate:
@@ -285,7 +290,12 @@ func byTable(_ *walker, c call) ruling {
 				break
 			}
 			if strings.IndexByte(p.s, '/') < 0 && destructiveVerb(p.s) && !dry {
-				return destroy("verb.destroy", what)
+				return destroy("verb.destroy", what+" takes away")
+			}
+		}
+		for _, a := range c.args[1:] {
+			if destructiveFlag(a.s) && !dry {
+				return ruling{effect: Destroy, rule: "flag.destroy", why: what + " " + a.s}
 			}
 		}
 		for i, p := range pos {
@@ -322,7 +332,7 @@ func isVerbOption(prog, opt string) bool {
 }
 
 // shortens are programs that take any beginning of a subcommand for the whole.
-var shortens = set("qm pct pvesm pveum pvecm pvesh bridge tc devlink nmcli btrfs hg ip")
+var shortens = set("qm pct pvesm pveum pvecm pvesh bridge tc devlink nmcli btrfs hg jj ip")
 
 // matchPhrase returns how specific the match is, -1 for none. In a phrase that
 // destroys an option may stand where it will; begun takes beginnings of words.

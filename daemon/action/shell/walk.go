@@ -139,22 +139,16 @@ func (w *walker) text(src string, depth int) {
 		w.note(Opaque, "parse", "holds a NUL byte")
 		return
 	}
-	args, from, to, ok := plainWords(src)
+	var list [maxPlainCommands]plainCommand
+	words, n, ok := plainText(src, &list)
 	if !ok {
 		w.parsed(src, depth)
 		return
 	}
 	outer, outerDepth := w.src, w.depth
-	if w.src, w.depth = src, depth; w.step() {
-		if w.quiet == 0 && w.depth == 0 {
-			w.start, w.end = from, to
-		}
-		if w.steps -= len(args); w.steps < 0 {
-			w.step()
-		} else {
-			w.exec(call{args: args})
-		}
-	}
+	w.src, w.depth = src, depth
+	w.steps -= len(words)
+	w.plain(words, list[:n])
 	w.src, w.depth = outer, outerDepth
 }
 
@@ -329,7 +323,6 @@ func (w *walker) command(c syntax.Command, in stream, piped, bg bool) stream {
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
 			w.assign(a)
-			w.hijacked(a)
 			w.quoted(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
@@ -399,6 +392,9 @@ func (w *walker) assign(a *syntax.Assign) {
 	if a.Index != nil {
 		v.dyn = true
 	}
+	if !a.Append && a.Index == nil && a.Array == nil && name != "IFS" && hijack(name+"="+v.s) {
+		w.note(Opaque, "env.hijack", "changes what later commands run by "+name)
+	}
 	old, had := w.vars[name]
 	if a.Append {
 		v = word{s: old.s + v.s, dyn: v.dyn || old.dyn || !had}
@@ -407,13 +403,6 @@ func (w *walker) assign(a *syntax.Assign) {
 		v.dyn = true
 	}
 	w.set(name, v)
-}
-
-// hijacked notes an assignment that changes what later commands run.
-func (w *walker) hijacked(a *syntax.Assign) {
-	if a.Name != nil && a.Value != nil && a.Name.Value != "IFS" && hijack(a.Name.Value+"="+w.word(a.Value).s) {
-		w.note(Opaque, "env.hijack", "changes what later commands run by "+a.Name.Value)
-	}
 }
 
 // hidden walks the commands that stand inside arithmetic, tests and expansions.
@@ -450,7 +439,6 @@ func (w *walker) callExpr(c *syntax.CallExpr, in stream, piped, bg bool) stream 
 	if len(c.Args) == 0 {
 		for _, a := range c.Assigns {
 			w.assign(a)
-			w.hijacked(a)
 		}
 		w.note(ReadOnly, "builtin", "sets shell variables")
 		return stream{kind: known}
