@@ -35,6 +35,7 @@ type fold struct {
 	s     state
 	turns map[string]*TurnRow // rows of this batch, written by flush
 	order []string            // of turns, so that flush is deterministic
+	known map[string]TurnRow  // rows as they are stored, of turns that are under way; nil = none
 	key   []byte              // room for a key
 }
 
@@ -163,16 +164,16 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 	return nil
 }
 
-// flush writes the turns that apply touched.
-func (f *fold) flush() error {
+// flush writes the turns that apply touched, and returns them.
+func (f *fold) flush() (map[string]*TurnRow, error) {
 	for _, id := range f.order {
 		if err := putJSON(f.s, bTurns, []byte(id), f.turns[id]); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	f.order = f.order[:0]
-	clear(f.turns)
-	return nil
+	rows := f.turns
+	f.order, f.turns = f.order[:0], map[string]*TurnRow{}
+	return rows, nil
 }
 
 // statePruned holds the sequence number up to which blobs may be gone.
