@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/action/shell"
@@ -35,18 +36,10 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 	}
 	t.stage = "action"
 	rs := e.judgeCalls(q, t, ans.Calls)
-	effect, class := shell.Effect(""), lemma.Explore
-	var edits []shell.Edit
-	var summary string
 	for _, r := range rs {
-		if !effect.AtLeast(r.act.Effect) {
-			summary = r.act.Summary
-		}
-		effect = shell.Join(effect, r.act.Effect)
-		class = lemma.MaxClass(class, gate.CallClass(r.act))
-		edits = append(edits, r.act.Edits...)
 		t.external = t.external || r.act.External
 	}
+	effect, class, summary, edits := joined(rs)
 	if class.Rank() > t.class.Rank() {
 		t.class = class
 		t.reasons = append(t.reasons, "action: "+summary)
@@ -54,16 +47,27 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 			return ruling{}, err
 		}
 	}
-	if r := refusedCall(q, t, rs); r != nil { // no premise makes it right
-		t.decision = decide(t.decision, lemma.DecBlocked)
-		e.counts.blocked.Add(1)
-		return ruling{text: refusalText(r, len(rs))}, e.refused(ctx, t, rs)
+	var out ruling // of the calls that do not leave
+	// What is refused no premise makes right.
+	if r := refusedCall(q, t, rs); r != nil {
+		rest := slices.DeleteFunc(slices.Clone(rs), func(r *ruled) bool { return r.refusal != "" })
+		if len(rest) == 0 || t.side || ans.Joined || q.Adapter.Remembers(q.Wire) {
+			t.decision = decide(t.decision, lemma.DecBlocked)
+			e.counts.blocked.Add(1)
+			return ruling{text: refusalText(r, len(rs))}, e.refused(ctx, t, rs)
+		}
+		if err := e.refused(ctx, t, slices.DeleteFunc(slices.Clone(rs), func(r *ruled) bool { return r.refusal == "" })); err != nil {
+			return ruling{}, err
+		}
+		out = apart(rs)
+		rs = rest
+		effect, class, summary, edits = joined(rs)
 	}
 	if n := e.revocations(); !stands(q, t.anchor) || n != t.revoked {
 		// The model no longer knows what was found, or a person thought better of it.
 		t.covered, t.passes, t.anchor, t.revoked = "", 0, "", n
 	}
-	oc := occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls), acts: rs}
+	oc := occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(rs), acts: rs}
 	taken, err := e.implied(ctx, q, t, rs, effect)
 	if err != nil {
 		return ruling{}, fmt.Errorf("measure what the action takes for granted: %w", err)
@@ -95,10 +99,24 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 	case o.again:
 		return ruling{again: true}, e.actions(ctx, t, rs, "WITHHELD", "premise contradicted")
 	case o.ends:
-		return ruling{text: o.text}, e.actions(ctx, t, rs, o.state, o.why)
+		return ruling{text: strings.TrimPrefix(out.note+"\n\n"+o.text, "\n\n")}, e.actions(ctx, t, rs, o.state, o.why)
 	}
 	t.notes += o.text
-	return ruling{}, e.allow(ctx, t, rs, why)
+	return out, e.allow(ctx, t, rs, why)
+}
+
+// joined is what calls do together; summary tells of the one that does most.
+func joined(rs []*ruled) (effect shell.Effect, class lemma.Class, summary string, edits []shell.Edit) {
+	class = lemma.Explore
+	for _, r := range rs {
+		if !effect.AtLeast(r.act.Effect) {
+			summary = r.act.Summary
+		}
+		effect = shell.Join(effect, r.act.Effect)
+		class = lemma.MaxClass(class, gate.CallClass(r.act))
+		edits = append(edits, r.act.Edits...)
+	}
+	return effect, class, summary, edits
 }
 
 // uncovered says why no declare pass is due before these actions, "" when one is.
@@ -307,11 +325,11 @@ func (e *Engine) actionBody(cwd string, r *ruled, state, why string) lemma.Body 
 func stopped(why string) string { return "gettier stopped this: " + why }
 
 // callsHash names the very calls of an answer, names and arguments.
-func callsHash(calls []wire.Call) string {
+func callsHash(rs []*ruled) string {
 	h := sha256.New()
-	for _, c := range calls {
-		fmt.Fprintf(h, "%d:%s%d:", len(c.Name), c.Name, len(c.Args))
-		h.Write(c.Args)
+	for _, r := range rs {
+		fmt.Fprintf(h, "%d:%s%d:", len(r.call.Name), r.call.Name, len(r.call.Args))
+		h.Write(r.call.Args)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

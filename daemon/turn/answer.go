@@ -24,9 +24,10 @@ var errCut = errors.New("the upstream's answer was cut short")
 
 // ruling is what the choke point says of the calls of one answer.
 type ruling struct {
-	again bool   // make the answer anew with a block that now stands in the request
-	text  string // end the answer with this text instead of the calls
-	note  string // add this at the end
+	again bool        // make the answer anew with a block that now stands in the request
+	text  string      // end the answer with this text instead of the calls
+	note  string      // add this at the end, before the calls
+	drop  []wire.Call // leave these out
 }
 
 // relay sends the pieces of one or more upstream answers as one answer to the client.
@@ -280,6 +281,9 @@ func (e *Engine) streamed(ctx context.Context, q *Request, t *live, resp *http.R
 	if rule.text != "" {
 		return rule, rl.insert(rl.first.Finish(rule.text + rule.note))
 	}
+	if len(rule.drop) > 0 {
+		st.Drop(rule.drop)
+	}
 	if rule.note != "" {
 		if err := rl.insert(rl.first.Note(rule.note)); err != nil {
 			return ruling{}, e.clientGone(t, st, err)
@@ -335,6 +339,11 @@ func (e *Engine) whole(ctx context.Context, q *Request, t *live, resp *http.Resp
 		return rule, nil
 	}
 	t.usageClient = t.usageClient.Add(ans.Usage)
+	if len(rule.drop) > 0 {
+		if body, err = q.Adapter.Without(body, rule.drop); err != nil {
+			return ruling{}, e.fail(q, t, out, err)
+		}
+	}
 	if rule.text != "" {
 		body = q.Adapter.TextAnswer(q.Wire.Model, t.id, rule.text+rule.note, false)
 	} else if rule.note != "" {

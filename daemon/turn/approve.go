@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,12 +121,17 @@ func carriedOut(phase string, observe bool, d action.Decision) action.State {
 
 // refusedCall finds the first call that must not leave and says why of each.
 func refusedCall(q *Request, t *live, rs []*ruled) (first *ruled) {
+	waiting := func(r *ruled) bool {
+		return r.answer == nil && (r.state == action.RequireConfirm || r.state == action.Escalate)
+	}
 	asked := 0
 	for _, r := range rs {
-		waits := r.answer == nil && (r.state == action.RequireConfirm || r.state == action.Escalate)
-		if waits {
+		if waiting(r) {
 			asked++
 		}
+	}
+	for _, r := range rs {
+		waits := waiting(r)
 		switch {
 		case r.state == action.Deny:
 			r.refusal = r.d.Reason
@@ -152,6 +158,31 @@ func deniedBy(a lemma.Answer) string {
 		why += ": " + a.Text
 	}
 	return why
+}
+
+// apart leaves the refused calls out of an answer whose others go on, and says so.
+func apart(rs []*ruled) (out ruling) {
+	var said []string
+	for _, r := range rs {
+		if r.refusal == "" {
+			continue
+		}
+		out.drop = append(out.drop, r.call)
+		if line := refusalOf(r); !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	out.note = strings.Join(said, "\n") + "\nThe other calls of this answer go on."
+	return out
+}
+
+// refusalOf says of one call why it was not run, and what not to do about it.
+func refusalOf(r *ruled) string {
+	text := fmt.Sprintf("%s: %s. It was not run.", unframed(r.act.Summary), unframed(r.refusal))
+	if r.state == action.Deny {
+		text += " Do not try it in another way; say what you need it for, or do without it."
+	}
+	return stopped(text)
 }
 
 // refusalText tells the model, and whoever reads along, what was refused and why.

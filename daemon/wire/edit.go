@@ -8,6 +8,27 @@ type Edit struct {
 	With []byte
 }
 
+// Pick makes a new body in which the array at a place has only the elements that
+// keep says, each byte for byte; body itself when that is all of them.
+func Pick(body []byte, at Span, keep func(i int, element []byte) bool) []byte {
+	list := ElementsOf(body, at)
+	out, all := []byte{'['}, true
+	for i, e := range list {
+		if !keep(i, body[e.Start:e.End]) {
+			all = false
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, body[e.Start:e.End]...)
+	}
+	if all {
+		return body
+	}
+	return Apply(body, []Edit{{At: at, With: append(out, ']')}})
+}
+
 // Apply makes a new body with all edits in it; body itself when there are none.
 // Edits at the same place keep their order. Places should not overlap: what an
 // earlier edit replaced stays replaced.

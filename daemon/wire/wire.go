@@ -7,6 +7,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"gettier.dev/gettierd/ledger/lemma"
 )
@@ -109,12 +110,20 @@ type Call struct {
 	Broken bool
 }
 
+// HasIndex reports whether one of the calls stands at a place.
+func HasIndex(calls []Call, index int) bool {
+	return slices.ContainsFunc(calls, func(c Call) bool { return c.Index == index })
+}
+
 // Answer is a complete answer of an upstream, streamed or not.
 type Answer struct {
 	Text  string // joined text
 	Calls []Call
 	Stop  string // the format's own stop reason
 	Usage lemma.Usage
+	// Joined reports calls that cannot be told apart on the wire: they leave
+	// together or not at all.
+	Joined bool
 }
 
 // Block is text to stand in a request: after Items[After] (its last part).
@@ -206,6 +215,14 @@ type Adapter interface {
 	// where the answer has calls, it stands before them.
 	Note(answer []byte, text string) ([]byte, error)
 
+	// Without takes calls out of a complete, non-streamed answer by splicing; at
+	// least one is left. What belongs to a call alone goes with it.
+	Without(answer []byte, calls []Call) ([]byte, error)
+
+	// Remembers reports a request whose answer the upstream keeps: it would miss
+	// the result of a call that the client never saw.
+	Remembers(r *Request) bool
+
 	// NewStream starts reading one streamed answer.
 	NewStream() Stream
 
@@ -268,6 +285,9 @@ type Stream interface {
 	// What Continue, Note, CloseOpen and Finish return counts as sent. A stream
 	// may continue itself, e.g. its calls after a Note.
 	Continue(second Stream, p Piece) []byte
+	// Drop leaves calls of this stream's answer out of what Continue sends from now
+	// on, whichever stream it continues; at least one is left.
+	Drop(calls []Call)
 	// Note adds a text of ours between pieces; what this stream still holds back
 	// must leave through Continue(itself, p) then.
 	Note(text string) []byte

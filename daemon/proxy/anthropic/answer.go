@@ -137,6 +137,18 @@ func readUsage(u *lemma.Usage, raw []byte) {
 	}
 }
 
+// Remembers: this format keeps nothing upstream.
+func (Adapter) Remembers(*wire.Request) bool { return false }
+
+// Without takes blocks out.
+func (Adapter) Without(answer []byte, calls []wire.Call) ([]byte, error) {
+	c, ok := wire.Find(wire.MembersOf(answer, whole(answer)), "content")
+	if !ok || answer[c.Value.Start] != '[' {
+		return nil, fmt.Errorf("take calls out: %w: no content array", wire.ErrUnreadable)
+	}
+	return wire.Pick(answer, c.Value, func(i int, _ []byte) bool { return !wire.HasIndex(calls, i) }), nil
+}
+
 // Note adds a text block: as the last block, or before the first call.
 func (Adapter) Note(answer []byte, text string) ([]byte, error) {
 	m := wire.MembersOf(answer, whole(answer))

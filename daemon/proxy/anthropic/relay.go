@@ -125,7 +125,7 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 		if b == nil {
 			return nil
 		}
-		if t != s && b.kind == wire.PieceThinking && s.out.content {
+		if t.dropped[ev.index] || t != s && b.kind == wire.PieceThinking && s.out.content {
 			s.opened(t, ev.index, -1)
 			return nil
 		}
@@ -199,6 +199,14 @@ func setUsage(o *wire.Object, u lemma.Usage) {
 	set("cache_creation_input_tokens", u.CacheCreate)
 	set("cache_read_input_tokens", u.CacheRead)
 	set("output_tokens", u.Output)
+}
+
+// Drop keeps blocks back.
+func (s *stream) Drop(calls []wire.Call) {
+	s.dropped = map[int]bool{}
+	for _, c := range calls {
+		s.dropped[c.Index] = true
+	}
 }
 
 // CloseOpen ends the blocks that are open at the client.

@@ -25,6 +25,7 @@ type stream struct {
 	order                  []*block
 	last                   int // highest index so far
 	ids                    map[string]bool
+	dropped                map[int]bool // blocks that do not leave
 	out                    client
 }
 

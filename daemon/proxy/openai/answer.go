@@ -100,7 +100,7 @@ func readMessage(a *wire.Answer, message []byte, ids map[string]bool, texts *[]s
 				return err
 			}
 			c := wire.Call{Index: len(a.Calls), Name: text(member(raw, "name")), Args: []byte(text(member(raw, "arguments")))}
-			if c.Name == "" {
+			if a.Joined = true; c.Name == "" {
 				return wire.Unreadablef("a function call without a name")
 			}
 			if err := complete(&c); err != nil {
@@ -230,6 +230,28 @@ func readUsage(u *lemma.Usage, raw []byte) {
 	cached := n(member(member(raw, "prompt_tokens_details"), "cached_tokens"))
 	prompt := n(member(raw, "prompt_tokens"))
 	*u = lemma.Usage{Input: max(prompt-cached, 0), Output: n(member(raw, "completion_tokens")), CacheRead: cached}
+}
+
+// Remembers: a kept chat completion is never gone on from.
+func (Adapter) Remembers(*wire.Request) bool { return false }
+
+// Without takes elements of tool_calls out.
+func (Adapter) Without(answer []byte, calls []wire.Call) ([]byte, error) {
+	at := whole(answer)
+	for _, name := range []string{"choices", "message", "tool_calls"} {
+		m, ok := wire.Find(wire.MembersOf(answer, at), name)
+		if ok && name == "choices" {
+			list := wire.ElementsOf(answer, m.Value)
+			if ok = len(list) == 1; ok {
+				m.Value = list[0]
+			}
+		}
+		if !ok {
+			return nil, fmt.Errorf("take calls out: %w: no %s", wire.ErrUnreadable, name)
+		}
+		at = m.Value
+	}
+	return wire.Pick(answer, at, func(i int, _ []byte) bool { return !wire.HasIndex(calls, i) }), nil
 }
 
 // Note adds text at the end of the first choice's content.

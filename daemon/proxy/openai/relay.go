@@ -140,6 +140,10 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 			case m.Name == "tool_calls" && set(raw):
 				if t != s {
 					shift = s.shift(t)
+				}
+				if raw = t.kept(ch.index, raw); len(raw) == len("[]") {
+					d.Drop(m.Name)
+				} else {
 					d.Set(m.Name, shifted(raw, shift))
 				}
 			case m.Name == "content" && set(raw) && s.out.gap:
@@ -199,6 +203,48 @@ func shifted(raw []byte, by int) []byte {
 		if n, err := wire.Int(raw[m.Value.Start:m.Value.End]); err == nil {
 			edits = append(edits, wire.Edit{At: m.Value, With: strconv.AppendInt(nil, n+int64(by), 10)})
 		}
+	}
+	return wire.Apply(raw, edits)
+}
+
+// Drop keeps calls back.
+func (s *stream) Drop(calls []wire.Call) {
+	s.dropped = map[key]bool{}
+	for _, c := range calls {
+		if c.Index >= 0 && c.Index < len(s.calls) {
+			s.dropped[s.calls[c.Index].key] = true
+		}
+	}
+}
+
+// kept is tool_calls without those that were dropped, the others numbered without
+// a gap: clients take the index for a place in a list.
+func (s *stream) kept(choice int, raw []byte) []byte {
+	if len(s.dropped) == 0 {
+		return raw
+	}
+	at := func(e []byte) int {
+		n, err := wire.Int(member(e, "index"))
+		if err != nil {
+			return -1
+		}
+		return int(n)
+	}
+	raw = wire.Pick(raw, whole(raw), func(_ int, e []byte) bool { return !s.dropped[key{choice, at(e)}] })
+	var edits []wire.Edit
+	for _, e := range wire.ElementsOf(raw, whole(raw)) {
+		m, ok := wire.Find(wire.MembersOf(raw, e), "index")
+		if !ok {
+			continue
+		}
+		n := at(raw[e.Start:e.End])
+		before := 0
+		for k := range s.dropped {
+			if k.choice == choice && k.index < n {
+				before++
+			}
+		}
+		edits = append(edits, wire.Edit{At: m.Value, With: strconv.AppendInt(nil, int64(n-before), 10)})
 	}
 	return wire.Apply(raw, edits)
 }

@@ -30,6 +30,8 @@ type stream struct {
 	order         []int // choices in order of their first text
 	texts         map[int]*bytes.Buffer
 	stopped       map[int]bool // choices with a finish reason
+	joined        bool         // a part of a call came without its index
+	dropped       map[key]bool // calls that do not leave
 	out           client
 }
 
@@ -335,6 +337,8 @@ func (s *stream) addCall(choice int, raw []byte) error {
 		k.index = int(i)
 	} else if k = s.unindexed(choice, id != "" || name != ""); k.index < 0 {
 		return wire.Unreadablef("a part of a tool call without an index")
+	} else {
+		s.joined = true
 	}
 	c := s.byKey[k]
 	if c == nil {
@@ -425,8 +429,10 @@ func (s *stream) Answer() *wire.Answer {
 		texts = append(texts, s.texts[i].String())
 	}
 	a.Text = strings.Join(texts, "\n")
+	a.Joined = s.joined
 	for _, c := range s.calls {
 		a.Calls = append(a.Calls, c.Call)
+		a.Joined = a.Joined || c.legacy || c.key.choice != 0
 	}
 	return a
 }

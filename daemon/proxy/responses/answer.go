@@ -182,6 +182,40 @@ func readUsage(u *lemma.Usage, raw []byte) bool {
 	return true
 }
 
+// Remembers reports that the upstream keeps the response, as it does unless the
+// request says store: false, or goes on from one that it kept.
+func (Adapter) Remembers(r *wire.Request) bool {
+	keeps := true
+	for _, m := range r.Members {
+		raw := r.Body[m.Value.Start:m.Value.End]
+		switch m.Name {
+		case "store":
+			keeps = string(raw) != "false"
+		case "previous_response_id", "conversation":
+			if set(raw) {
+				return true
+			}
+		}
+	}
+	return keeps
+}
+
+// Without takes items out, and the reasoning that led to nothing else.
+func (Adapter) Without(answer []byte, calls []wire.Call) ([]byte, error) {
+	p := readResponse(answer)
+	if len(p.output) == 0 || p.output[0] != '[' {
+		return nil, fmt.Errorf("take calls out: %w: no output", wire.ErrUnreadable)
+	}
+	var kinds []class
+	var gone []bool
+	for i, e := range wire.ElementsOf(p.output, whole(p.output)) {
+		f := readFields(p.output[e.Start:e.End])
+		kinds, gone = append(kinds, classOf(f.kind)), append(gone, wire.HasIndex(calls, i))
+	}
+	gone = leadsGone(kinds, gone)
+	return wire.Pick(answer, p.output0, func(i int, _ []byte) bool { return !gone[i] }), nil
+}
+
 // Note adds text as a message of its own: the last one, or where the answer has
 // calls before the first of them and the reasoning that led to it.
 func (Adapter) Note(answer []byte, note string) ([]byte, error) {

@@ -181,6 +181,9 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 	case "response.completed", "response.incomplete":
 		return s.last(t, e, &ev)
 	case "response.output_item.added":
+		if t.dropped[t.find(&ev)] {
+			return nil
+		}
 		out := s.closeOthers(t)
 		if si := s.record(t, &ev, -1); si != nil {
 			return append(out, renumbered(e, &ev, s.count(), si.index)...)
@@ -188,7 +191,7 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 		return out
 	default:
 		it := t.find(&ev)
-		if it == nil && (ev.index >= 0 || ev.itemID != "") {
+		if it == nil && (ev.index >= 0 || ev.itemID != "") || t.dropped[it] {
 			return nil // of no item: its index may be another's here
 		}
 		if it == nil {
@@ -207,6 +210,38 @@ func (s *stream) carry(t *stream, e wire.Event) []byte {
 		return e.Raw
 	}
 	return renumbered(e, &ev, s.count(), -1)
+}
+
+// Drop keeps items back, and the reasoning that led to nothing else.
+func (s *stream) Drop(calls []wire.Call) {
+	s.dropped, s.out.ours = map[*item]bool{}, true
+	kinds := make([]class, len(s.items))
+	gone := make([]bool, len(s.items))
+	for i, it := range s.items {
+		kinds[i], gone[i] = it.class, it.class == classCall && wire.HasIndex(calls, it.index)
+	}
+	for i, g := range leadsGone(kinds, gone) {
+		if g {
+			s.dropped[s.items[i]] = true
+		}
+	}
+}
+
+// leadsGone adds to the items that go the reasoning before them that has nothing
+// else behind it: the API refuses reasoning whose follower is missing.
+func leadsGone(kinds []class, gone []bool) []bool {
+	out := slices.Clone(gone)
+	for i, k := range kinds {
+		if k != classReasoning {
+			continue
+		}
+		after := i + 1
+		for after < len(kinds) && gone[after] {
+			after++
+		}
+		out[i] = after > i+1 && (after == len(kinds) || kinds[after] == classReasoning)
+	}
+	return out
 }
 
 // closeOthers ends what is open of other streams than t.

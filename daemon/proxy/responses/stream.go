@@ -30,6 +30,7 @@ type stream struct {
 	ids           map[string]bool // of calls
 	late          []wire.Call     // calls that stand only in the last event
 	lateText      string
+	dropped       map[*item]bool // items that do not leave
 	out           client
 }
 
@@ -412,6 +413,7 @@ func (s *stream) Answer() *wire.Answer {
 		}
 	}
 	a.Calls = append(a.Calls, s.late...)
+	a.Joined = len(s.late) > 0
 	if a.Text = strings.Join(said, "\n"); len(said) == 0 {
 		a.Text = s.lateText
 	}
