@@ -225,6 +225,12 @@ func (c *Client) AnswerHold(ctx context.Context, id string, a HoldAnswer) (lemma
 	return call[lemma.Hold](ctx, c, http.MethodPost, "/v1/holds/"+url.PathEscape(id)+"/answer", nil, a)
 }
 
+// RevokeAnswer takes back what a hold was answered; a person's call. Holds that were
+// answered along with it come back behind it.
+func (c *Client) RevokeAnswer(ctx context.Context, id string, r Revocation) ([]lemma.Hold, error) {
+	return call[[]lemma.Hold](ctx, c, http.MethodPost, "/v1/holds/"+url.PathEscape(id)+"/revoke", nil, r)
+}
+
 // Tell states a fact; a person's call.
 func (c *Client) Tell(ctx context.Context, t Tell) (lemma.Fact, error) {
 	return call[lemma.Fact](ctx, c, http.MethodPost, "/v1/facts", nil, t)

@@ -16,8 +16,9 @@ import (
 // foldVersion rises when the fold buckets of an older file must be rebuilt.
 // Version 2 ends the answers behind a withdrawn fact and has knowledge; version 3
 // keeps the changes that no block has told yet, and gives a fact one successor;
-// version 4 has API keys and sealed upstream keys.
-const foldVersion = 4
+// version 4 has API keys and sealed upstream keys; version 5 lets answers be taken
+// back.
+const foldVersion = 5
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
@@ -73,6 +74,8 @@ func decodeBody(kind string, body []byte) (lemma.Body, error) {
 		return decodeAs[lemma.HoldOpened](body)
 	case lemma.KHoldAnswered:
 		return decodeAs[lemma.HoldAnsweredBody](body)
+	case lemma.KAnswerRevoked:
+		return decodeAs[lemma.AnswerRevoked](body)
 	case lemma.KHoldExpired:
 		return decodeAs[lemma.HoldExpiredBody](body)
 	case lemma.KHoldCancelled:
@@ -149,6 +152,8 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return f.holdOpened(b.Hold)
 	case lemma.HoldAnsweredBody:
 		return f.holdAnswered(e, b)
+	case lemma.AnswerRevoked:
+		return f.answerRevoked(e, b)
 	case lemma.ActionDecided:
 		return f.approvalUsed(e, b)
 	case lemma.HoldExpiredBody:

@@ -69,6 +69,8 @@ type Backend interface {
 	// AnswerHold takes the answer to all items of a hold; id may be the end of
 	// one. The first answer wins: ErrConflict says who was first, when and where.
 	AnswerHold(ctx context.Context, id string, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error)
+	// RevokeAnswer takes back the answers to items of a hold, and what came of them.
+	RevokeAnswer(ctx context.Context, id string, r ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error)
 	// Tell records a fact that a person states.
 	Tell(ctx context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error)
 	// InvalidateFact withdraws an active fact.

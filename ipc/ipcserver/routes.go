@@ -23,6 +23,7 @@ func (s *Server) routes() {
 		"GET /v1/holds":                  s.holds,
 		"GET /v1/holds/{id}":             s.hold,
 		"POST /v1/holds/{id}/answer":     s.holdAnswer,
+		"POST /v1/holds/{id}/revoke":     s.holdRevoke,
 		"POST /v1/facts":                 s.factTell,
 		"POST /v1/facts/{id}/invalidate": s.factInvalidate,
 		"GET /v1/knowledge":              s.knowledge,

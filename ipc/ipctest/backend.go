@@ -427,6 +427,31 @@ func (b *Backend) AnswerHold(_ context.Context, id string, a ipc.HoldAnswer, by 
 	return *h, b.Broken
 }
 
+func (b *Backend) RevokeAnswer(_ context.Context, id string, r ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.HoldRows, func(h lemma.Hold) bool { return strings.HasSuffix(h.ID, id) })
+	if i < 0 {
+		return nil, fmt.Errorf("hold %s: %w", id, ipcserver.ErrNotFound)
+	}
+	h := &b.HoldRows[i]
+	h.Items = slices.Clone(h.Items)
+	n := 0
+	for j, it := range h.Items {
+		if it.Answer != nil && it.Answer.RevokedAt == "" && (len(r.Items) == 0 || slices.Contains(r.Items, it.ID)) {
+			a := *it.Answer
+			a.RevokedAt = "2026-01-02T03:04:09.000000000Z"
+			h.Items[j].Answer = &a
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("hold %s has no answer that could be taken back: %w", id, ipcserver.ErrInvalid)
+	}
+	b.people = append(b.people, by)
+	return []lemma.Hold{*h}, b.Broken
+}
+
 func (b *Backend) Tell(_ context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
