@@ -74,8 +74,12 @@ func (a *app) inForce(l config.Layout) (*config.Config, error) {
 }
 
 // logKey reads this installation's log key, and the one that is to follow it; it
-// is never made here.
-func logKey(keys string) (k keyfile.Keys, err error) {
+// is never made here. Nobody else reads our memory from then on: no daemon has to
+// look at who runs these commands.
+func (a *app) logKey(keys string) (k keyfile.Keys, err error) {
+	if _, err := a.hidden(); err != nil {
+		return k, err
+	}
 	k, err = keyfile.Read(keys)
 	if errors.Is(err, os.ErrNotExist) {
 		return k, &exit{code: exitRefused, err: errors.New("there is no log key here"), hint: "name the state directory that it lies in with --state"}
@@ -105,7 +109,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			o := ledger.InspectOptions{Full: full}
 			if len(pub) > 0 {
 				o.Key = pub
-			} else if own, err := logKey(keys); err == nil && len(args) == 0 {
+			} else if own, err := a.logKey(keys); err == nil && len(args) == 0 {
 				o.Key = own.Current.Public().(ed25519.PublicKey) // the daemon's own ledger is its key's
 			}
 			if here {
@@ -115,7 +119,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printHealth(file, h)
+			return a.printHealth(file, h, o.Key != nil)
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the log's public key in hex (default: this installation's for its own ledger, else the one that the file names)")
@@ -146,7 +150,7 @@ func lookInChild(ctx context.Context, file string, o ledger.InspectOptions) (h l
 	return ledger.InspectElsewhere(ctx, exec.Command(self, append(args, "--", file)...), file, o)
 }
 
-func (a *app) printHealth(file string, h ledger.Health) error {
+func (a *app) printHealth(file string, h ledger.Health, asked bool) error {
 	p := newPrinter(a.out)
 	if a.json {
 		p.value(h)
@@ -159,7 +163,11 @@ func (a *app) printHealth(file string, h ledger.Health) error {
 		case h.Damaged:
 			p.line("damaged  %s", file)
 			p.line("  %s", h.Reason)
-			p.line("  %d entries can be proved, %d are linked", h.Prefix.Size, h.Prefix.Linked)
+			if asked {
+				p.line("  %d entries can be proved, %d are linked", h.Prefix.Size, h.Prefix.Linked)
+			} else {
+				p.line("  %d entries are linked; how many can be proved shows with the log's --key", h.Prefix.Linked)
+			}
 			if h.Prefix.Size > 0 {
 				p.line("  keep them, and the damaged file: gettier ledger repair")
 			}
@@ -229,7 +237,7 @@ func (a *app) ledgerRestore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := logKey(keys)
+			key, err := a.logKey(keys)
 			if err != nil {
 				return err
 			}
@@ -277,7 +285,7 @@ func (a *app) ledgerRepair() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := logKey(keys)
+			key, err := a.logKey(keys)
 			if err != nil {
 				return err
 			}

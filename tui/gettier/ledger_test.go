@@ -88,8 +88,15 @@ func TestLedgerCommands(t *testing.T) {
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(exitFound, "damaged", "ledger", "check", "--full")
+	want(exitFound, "entries can be proved", "ledger", "check", "--full")
+	want(exitFound, "how many can be proved shows with the log's --key", "ledger", "check", path, "--full")
 	want(exitFound, "damaged", "ledger", "restore", path, "--yes")
+	// The log's key is read by nobody whose memory others may read.
+	w.hide = func() (func() error, error) { return nil, errors.New("no hiding here") }
+	for _, args := range [][]string{{"restore", "copy.db"}, {"repair"}, {"rebuild", "--write"}} {
+		want(exitInternal, "no hiding here", append(append([]string{"ledger"}, args...), "--yes")...)
+	}
+	w.hide = nil
 	if err := os.Truncate(path, 64<<10); err != nil {
 		t.Fatal(err)
 	}
