@@ -21,6 +21,7 @@ import (
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/keyfile"
 	"gettier.dev/gettierd/sensors"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
@@ -229,7 +230,8 @@ func (a *app) ledgerRestore() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "put a copy of the ledger in its place, after checking all of it",
 		Long: "The daemon must be down. The copy is verified in full before anything is written. The ledger that\n" +
-			"is there is moved aside, never written over, and the restored one records where it came from.",
+			"is there is moved aside, never written over, and the restored one records where it came from. A\n" +
+			"request that was forgotten since the copy is forgotten in the restored ledger, too.",
 		Example: "  gettier ledger restore copy.db --yes",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -317,6 +319,9 @@ func (a *app) printReplaced(r ledger.Replaced, what string) error {
 	p.line("%s  %d entries now, %d had been seen", what, r.Size, r.Had)
 	for _, f := range r.Aside {
 		p.line("  moved aside  %s", f)
+	}
+	if r.Forgotten > 0 {
+		p.line("  %s that you had forgotten did not come back with it", words.Count(r.Forgotten, "request", "requests"))
 	}
 	return nil
 }

@@ -107,6 +107,18 @@ func TestLedgerCommands(t *testing.T) {
 	want(exitRefused, "no log key", "ledger", "repair", "--yes", "--state", t.TempDir())
 }
 
+func TestPrintReplaced(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "  1 request that you had forgotten did not come back with it\n", 2: "  2 requests that you had forgotten did not come back with it\n"} {
+		var out bytes.Buffer
+		if err := (&app{out: &out}).printReplaced(ledger.Replaced{Size: 5, Had: 6, Forgotten: n}, "restored"); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != "restored  5 entries now, 6 had been seen\n"+want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
 // TestLedgerPath: the commands are about the file that the configuration names,
 // once a person has approved it.
 func TestLedgerPath(t *testing.T) {
