@@ -301,6 +301,13 @@ func forgottenCases(t *testing.T) []forgottenCase {
 		{"forgotten-text", false, "a text for the list", [][2]string{{"turn.opened", named}, {"request.forgotten", list(`"` + h + `"`)}}, false},
 		{"forgotten-name", false, "another name for the list", [][2]string{{"turn.opened", named}, {"request.forgotten", `{"Sums":["` + h + `"],"contract":"0.9"}`}}, false},
 		{"forgotten-deep", false, "the list stands in another member", [][2]string{{"turn.opened", named}, {"request.forgotten", `{"a":{"sums":["` + h + `"]},"contract":"0.9"}`}}, false},
+		{"forgotten-no-name", true, "upper case where a blob would be named", [][2]string{{"turn.opened", `{"contract":"0.9","request_blob":"` + strings.ToUpper(h) + `"}`}}, false},
+		{"pruned", true, "a request is named, pruned, and not there", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":1}`}}, false},
+		{"pruned-odd", true, "what else stands beside through does not matter", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"blobs":"x","contract":"0.9","through":1}`}}, false},
+		{"pruned-name", false, "another name for through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"Through":1,"contract":"0.9"}`}}, false},
+		{"pruned-text", false, "a text for through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":"1"}`}}, false},
+		{"pruned-late", false, "through is the entry's own number", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":2}`}}, false},
+		{"pruned-less", false, "it is named behind through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":0}`}}, false},
 	} {
 		f := &forged{}
 		f.add(t, "chain.opened", `{"contract":"0.9","log_key":"`+hexOf(pub)+`"}`)
