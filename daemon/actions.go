@@ -65,7 +65,8 @@ type actionGate struct {
 	limits  action.RateLimit
 	limiter *rate.Limiter
 
-	written written
+	written  written
+	sessions sessions
 
 	beside func() beside       // nil: nobody is asked beside the rules
 	hide   func(string) string // takes secrets out of a text
@@ -87,7 +88,7 @@ func (g *actionGate) decide(a action.Action, since time.Time) action.Decision {
 	rules := g.rules()
 	about := action.Situation{}
 	if a.Cwd != "" {
-		about.Disk = scripts{evidence.Disk{Since: since, Changed: since}, &g.written}
+		about.Disk = scripts{evidence.Disk{Since: since, Changed: g.sessions.began(a.Actor, since, g.now())}, &g.written}
 	}
 	read := reading(a)
 	if read.Effect != shell.ReadOnly {

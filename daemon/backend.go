@@ -209,6 +209,19 @@ func (b backend) AnswerHold(ctx context.Context, id string, a ipc.HoldAnswer, by
 	return h, answerError(err)
 }
 
+func (b backend) RevokeAnswer(ctx context.Context, id string, r ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error) {
+	h, err := b.d.holds.Find(id)
+	if err != nil {
+		return nil, answerError(err)
+	}
+	holds, err := b.d.holds.Revoke(ctx, h.ID, r.Items, by)
+	if err != nil {
+		return nil, answerError(err)
+	}
+	b.d.engine.Revoked()
+	return holds, nil
+}
+
 // answerError turns the book's faults into the socket's.
 func answerError(err error) error {
 	var closed *hold.Closed

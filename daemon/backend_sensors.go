@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,6 +182,30 @@ func (b backend) SensorDiff(_ context.Context, id, project string) (ipc.SensorDi
 	out := ipc.SensorDiff{ID: s.ID, Qualified: q, File: s.File, State: string(s.State), Hash: d.Hash, Text: d.Text}
 	if d.State != "" && s.State != sensors.Broken {
 		out.State = string(d.State)
+	}
+	return out, nil
+}
+
+func (b backend) Packs(ctx context.Context) (ipc.List[ipc.Pack], error) {
+	out := ipc.List[ipc.Pack]{Items: []ipc.Pack{}}
+	out.AsOfSeq, _ = b.Head(ctx) // it has no error
+	for _, p := range b.d.sensors.Packs() {
+		row := ipc.Pack{Name: p.Name, About: p.About, State: ipc.PackNotHere, Sensors: len(p.Sensors), Premises: len(p.Premises), Hash: p.Hash, Reach: []string{}, ReadsOnly: true}
+		switch {
+		case p.Changed:
+			row.State = ipc.PackChanged
+		case p.Enabled:
+			row.State = ipc.PackEnabled
+		case p.Fits(func(program string) bool { _, err := exec.LookPath(program); return err == nil }):
+			row.State = ipc.PackOffered
+		}
+		for _, s := range p.Sensors {
+			row.ReadsOnly = row.ReadsOnly && s.Effects == spec.None && len(s.Network) == 0
+			for _, w := range spec.Reach(s) {
+				row.Reach = append(row.Reach, s.ID+" "+w)
+			}
+		}
+		out.Items = append(out.Items, row)
 	}
 	return out, nil
 }

@@ -113,3 +113,39 @@ var _ action.Disk = scripts{}
 func (s scripts) Script(cwd, path string) []string {
 	return append(s.Disk.Script(cwd, path), s.written.of(cwd, path, s.ChangedAt(cwd, path))...)
 }
+
+// maxSessions bounds how many actors have a beginning of their own.
+const maxSessions = 4096
+
+// sessions remembers when each actor was first heard of: a script of an earlier task in
+// the same session is the session's still. More actors than that share the earliest
+// beginning.
+type sessions struct {
+	mu    sync.Mutex
+	first map[string]time.Time
+	least time.Time
+}
+
+// began is when an actor's session began, as far as is known: with its first task, or
+// its first action where that is of none.
+func (s *sessions) began(actor string, task, now time.Time) time.Time {
+	if task.IsZero() || now.Before(task) {
+		task = now
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.least.IsZero() || task.Before(s.least) {
+		s.least = task
+	}
+	first, known := s.first[actor]
+	switch {
+	case known && !task.Before(first):
+		return first
+	case !known && len(s.first) >= maxSessions:
+		return s.least
+	case s.first == nil:
+		s.first = map[string]time.Time{}
+	}
+	s.first[actor] = task
+	return task
+}

@@ -86,6 +86,20 @@ func TestWrittenScripts(t *testing.T) {
 	want("a makefile's first target", sh("make"), action.Allow)
 	want("its other target", sh("make clean"), action.RequireConfirm)
 
+	// A later task of the same session: what the earlier one wrote is still its own.
+	early := since
+	since, now = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
+	want("a script of the task before", sh("bash q.sh"), action.RequireConfirm)
+	a := action.Action{Command: "bash q.sh", Cwd: dir, Actor: "another"}
+	want("in a session that begins now", g.decide(a, since).State, action.Allow)
+	want("and again, without a task", g.decide(a, time.Time{}).State, action.Allow)
+	for i := range maxSessions {
+		g.sessions.began(time.Duration(i).String(), since, now)
+	}
+	if got := g.sessions.began("one too many", since, now); got.After(early) || len(g.sessions.first) > maxSessions {
+		t.Errorf("%s of %d sessions, the earliest is %s", got, len(g.sessions.first), early)
+	}
+
 	for i := range 2 * maxWritten {
 		g.written.put(dir, "f"+string(rune('a'+i%26))+time.Duration(i).String(), "x", true, now)
 	}

@@ -8,6 +8,11 @@ type HoldAnswer struct {
 	Items []ItemAnswer `json:"items"`
 }
 
+// Revocation takes back the answers to these items, to all when there are none.
+type Revocation struct {
+	Items []string `json:"items,omitempty"`
+}
+
 // ItemAnswer is a person's word on one item. Correct and waive need Text: what
 // is true, and why it does not matter. An empty Scope is the task.
 type ItemAnswer struct {

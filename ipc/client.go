@@ -225,6 +225,12 @@ func (c *Client) AnswerHold(ctx context.Context, id string, a HoldAnswer) (lemma
 	return call[lemma.Hold](ctx, c, http.MethodPost, "/v1/holds/"+url.PathEscape(id)+"/answer", nil, a)
 }
 
+// RevokeAnswer takes back what a hold was answered; a person's call. Holds that were
+// answered along with it come back behind it.
+func (c *Client) RevokeAnswer(ctx context.Context, id string, r Revocation) ([]lemma.Hold, error) {
+	return call[[]lemma.Hold](ctx, c, http.MethodPost, "/v1/holds/"+url.PathEscape(id)+"/revoke", nil, r)
+}
+
 // Tell states a fact; a person's call.
 func (c *Client) Tell(ctx context.Context, t Tell) (lemma.Fact, error) {
 	return call[lemma.Fact](ctx, c, http.MethodPost, "/v1/facts", nil, t)
@@ -289,6 +295,11 @@ func (c *Client) Sensors(ctx context.Context, q SensorQuery) (List[Sensor], erro
 // SensorDiff shows what approving would change.
 func (c *Client) SensorDiff(ctx context.Context, id, project string) (SensorDiff, error) {
 	return get[SensorDiff](ctx, c, "/v1/sensors/"+url.PathEscape(id)+"/diff", params(Page{}, "project", project))
+}
+
+// Packs lists the sets of sensors that are part of gettierd.
+func (c *Client) Packs(ctx context.Context) (List[Pack], error) {
+	return get[List[Pack]](ctx, c, "/v1/packs", nil)
 }
 
 // TrySensor runs a sensor once.

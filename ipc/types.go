@@ -310,6 +310,27 @@ type SensorDiff struct {
 	Text      string `json:"text"` // lines: "!" what it may do and what to mind, "+", "-" or " "
 }
 
+// Pack is a set of tested sensors that is part of gettierd's program.
+type Pack struct {
+	Name     string   `json:"name"`
+	About    string   `json:"about"`
+	State    string   `json:"state"` // offered | not_here | enabled | changed
+	Sensors  int      `json:"sensors"`
+	Premises int      `json:"premises"`
+	Hash     string   `json:"hash"`  // what an approval of pack/NAME names
+	Reach    []string `json:"reach"` // in words, what each sensor may do
+	// ReadsOnly: none of its sensors asks for a connection or changes anything.
+	ReadsOnly bool `json:"reads_only"`
+}
+
+// States of a pack.
+const (
+	PackOffered = "offered"  // its program is here, and nobody took it
+	PackNotHere = "not_here" // its program is not
+	PackEnabled = "enabled"
+	PackChanged = "changed" // in force as another version of this program had it
+)
+
 // SensorApproval approves definitions by what the person saw of them.
 type SensorApproval struct {
 	Sensors []SensorPin `json:"sensors"`

@@ -16,8 +16,9 @@ import (
 // foldVersion rises when the fold buckets of an older file must be rebuilt.
 // Version 2 ends the answers behind a withdrawn fact and has knowledge; version 3
 // keeps the changes that no block has told yet, and gives a fact one successor;
-// version 4 has API keys and sealed upstream keys.
-const foldVersion = 4
+// version 4 has API keys and sealed upstream keys; version 5 lets answers be taken
+// back.
+const foldVersion = 5
 
 // state is what a fold reads and writes: get, put and delete by exact key, no
 // scan, so that a file and a map serve alike. A value got is valid until the
@@ -35,6 +36,7 @@ type fold struct {
 	s     state
 	turns map[string]*TurnRow // rows of this batch, written by flush
 	order []string            // of turns, so that flush is deterministic
+	known map[string]TurnRow  // rows as they are stored, of turns that are under way; nil = none
 	key   []byte              // room for a key
 }
 
@@ -72,6 +74,8 @@ func decodeBody(kind string, body []byte) (lemma.Body, error) {
 		return decodeAs[lemma.HoldOpened](body)
 	case lemma.KHoldAnswered:
 		return decodeAs[lemma.HoldAnsweredBody](body)
+	case lemma.KAnswerRevoked:
+		return decodeAs[lemma.AnswerRevoked](body)
 	case lemma.KHoldExpired:
 		return decodeAs[lemma.HoldExpiredBody](body)
 	case lemma.KHoldCancelled:
@@ -148,6 +152,8 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return f.holdOpened(b.Hold)
 	case lemma.HoldAnsweredBody:
 		return f.holdAnswered(e, b)
+	case lemma.AnswerRevoked:
+		return f.answerRevoked(e, b)
 	case lemma.ActionDecided:
 		return f.approvalUsed(e, b)
 	case lemma.HoldExpiredBody:
@@ -158,16 +164,16 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 	return nil
 }
 
-// flush writes the turns that apply touched.
-func (f *fold) flush() error {
+// flush writes the turns that apply touched, and returns them.
+func (f *fold) flush() (map[string]*TurnRow, error) {
 	for _, id := range f.order {
 		if err := putJSON(f.s, bTurns, []byte(id), f.turns[id]); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	f.order = f.order[:0]
-	clear(f.turns)
-	return nil
+	rows := f.turns
+	f.order, f.turns = f.order[:0], map[string]*TurnRow{}
+	return rows, nil
 }
 
 // statePruned holds the sequence number up to which blobs may be gone.

@@ -71,6 +71,34 @@ func (f *fold) holdAnswered(e chain.Entry, b lemma.HoldAnsweredBody) error {
 	return f.putHold(&old, h)
 }
 
+// revokedKey stands for an answer that was taken back. No scope begins with its
+// first part, so it is no answer's key.
+func revokedKey(hold, item string) []byte { return part(part(nil, "revoked"), hold+"/"+item) }
+
+// answerRevoked ends answers; those that are not there, or ended before, stay as
+// they are.
+func (f *fold) answerRevoked(e chain.Entry, b lemma.AnswerRevoked) error {
+	h, ok := getJSON[lemma.Hold](f.s, bHolds, []byte(b.Hold))
+	if !ok {
+		return nil
+	}
+	items := slices.Clone(h.Items)
+	for i, it := range items {
+		if it.Answer == nil || it.Answer.RevokedAt != "" || !slices.Contains(b.Items, it.ID) {
+			continue
+		}
+		a := *it.Answer
+		a.RevokedAt = e.TS
+		items[i].Answer = &a
+		if err := f.s.put(bAnswers, revokedKey(h.ID, it.ID), u64(e.Seq)); err != nil {
+			return err
+		}
+	}
+	old := h
+	h.Items = items
+	return f.putHold(&old, h)
+}
+
 // usedKey stands for an approval that was given once and has let its action out.
 // No scope begins with its first part, so it is no answer's key.
 func usedKey(hold, item string) []byte { return part(part(nil, "used"), hold+"/"+item) }
@@ -100,7 +128,7 @@ func (l *Ledger) Approvals(scope, conversation, claimID string, now time.Time) (
 			if a.Conversation == "" || a.Conversation != conversation || a.Scope != lemma.ScopeTask && a.Scope != lemma.ScopeOnce {
 				continue
 			}
-			if a.Scope == lemma.ScopeOnce && b.Get(usedKey(a.Hold, a.Item)) != nil {
+			if a.Scope == lemma.ScopeOnce && b.Get(usedKey(a.Hold, a.Item)) != nil || b.Get(revokedKey(a.Hold, a.Item)) != nil {
 				continue
 			}
 			end, err := time.Parse(time.RFC3339Nano, a.ExpiresAt)
@@ -145,13 +173,15 @@ func (l *Ledger) Hold(id string) (lemma.Hold, error) { return one[lemma.Hold](l,
 
 // Answers returns the newest answer to a claim that still holds at now: one with
 // scope project binds in its scope, one with scope task in its conversation.
-// Confirmations and corrections end with the told fact that a person withdrew.
+// Confirmations and corrections end with the told fact that a person withdrew, all
+// of them where they were taken back.
 // Approvals and denials of actions bind their action only and are not found here.
 func (l *Ledger) Answers(scope, conversation, claimID string, now time.Time) (found lemma.Answer, ok bool) {
 	prefix := answersEnd(scope, claimID)
 	_ = l.view(func(tx *bbolt.Tx) error {
-		ended, withdrawn := fromU64(tx.Bucket(bucketNames[bAnswers]).Get(prefix))
-		c := tx.Bucket(bucketNames[bAnswers]).Cursor()
+		b := tx.Bucket(bucketNames[bAnswers])
+		ended, withdrawn := fromU64(b.Get(prefix))
+		c := b.Cursor()
 		for k, raw := lastWith(c, prefix); k != nil; k, raw = prevWith(c, prefix) {
 			var a lemma.Answer
 			if len(k) != len(prefix)+12 || json.Unmarshal(raw, &a) != nil {
@@ -166,7 +196,7 @@ func (l *Ledger) Answers(scope, conversation, claimID string, now time.Time) (fo
 			default:
 				continue
 			}
-			if a.Scope == lemma.ScopeTask && (a.Conversation == "" || a.Conversation != conversation) {
+			if a.Scope == lemma.ScopeTask && (a.Conversation == "" || a.Conversation != conversation) || b.Get(revokedKey(a.Hold, a.Item)) != nil {
 				continue
 			}
 			// No readable end, no answer: an answer never binds for ever by mistake.

@@ -178,12 +178,12 @@ func (l *Ledger) rebuild(ctx context.Context) (uint64, error) {
 					if err := ctx.Err(); err != nil {
 						return err
 					}
-					if err := f.flush(); err != nil {
+					if _, err := f.flush(); err != nil {
 						return err
 					}
 				}
 			}
-			if err := f.flush(); err != nil {
+			if _, err := f.flush(); err != nil {
 				return err
 			}
 			return s.put(bMeta, metaFold, u64(foldVersion))

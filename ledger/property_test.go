@@ -53,6 +53,9 @@ func anyDraft(t *rapid.T, now time.Time) ledger.Draft {
 		reach := rapid.SampledFrom([]lemma.AnswerScope{lemma.ScopeOnce, lemma.ScopeTask, lemma.ScopeProject}).Draw(t, "reach")
 		return ledger.Draft{Turn: turn, Body: answer(pick("h", 3), pick("claim", 2), kind, reach, now.Add(time.Hour))}
 	case 7:
+		if rapid.Bool().Draw(t, "revoked") {
+			return ledger.Draft{Turn: turn, Body: lemma.AnswerRevoked{Hold: pick("h", 3), Items: []string{"1", "2"}}}
+		}
 		return ledger.Draft{Turn: turn, Body: lemma.HoldExpiredBody{Hold: pick("h", 3)}}
 	case 8:
 		return ledger.Draft{Turn: turn, Body: lemma.GateDecided{Decision: lemma.DecCaught, Class: lemma.Change, Mode: lemma.Block}}

@@ -76,9 +76,11 @@ func (f *fold) row(id string) *TurnRow {
 	if r := f.turns[id]; r != nil {
 		return r
 	}
-	r, ok := getJSON[TurnRow](f.s, bTurns, []byte(id))
+	r, ok := f.known[id]
 	if !ok {
-		return nil
+		if r, ok = getJSON[TurnRow](f.s, bTurns, []byte(id)); !ok {
+			return nil
+		}
 	}
 	f.touch(&r)
 	return &r
@@ -87,6 +89,24 @@ func (f *fold) row(id string) *TurnRow {
 func (f *fold) touch(r *TurnRow) {
 	f.turns[r.ID] = r
 	f.order = append(f.order, r.ID)
+}
+
+// maxKnown bounds the rows that the writer remembers.
+const maxKnown = 1024
+
+// learn takes the rows of a batch that is durable over into what is known.
+func learn(known map[string]TurnRow, rows map[string]*TurnRow) map[string]TurnRow {
+	if known == nil || len(known)+len(rows) > maxKnown {
+		known = map[string]TurnRow{} // they can be read again
+	}
+	for id, r := range rows {
+		if r.ClosedAt != "" {
+			delete(known, id)
+			continue
+		}
+		known[id] = *r
+	}
+	return known
 }
 
 // turn folds what an entry says of its turn.

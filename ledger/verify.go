@@ -310,7 +310,8 @@ func (v *verifier) entries(tx *bbolt.Tx, stop uint64) error {
 
 func (v *verifier) flush() error {
 	v.unflushed = 0
-	return v.fold.flush()
+	_, err := v.fold.flush()
+	return err
 }
 
 // isU64 reports whether key is u64(want).

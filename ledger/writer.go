@@ -32,13 +32,14 @@ const (
 type writer struct {
 	key      ed25519.PrivateKey // signs now
 	tree     *chain.Tree
-	prev     chain.Digest // hash of the last entry
-	batch    int          // groups of the last commit
-	dirty    bool         // the file is marked so
-	lastSize uint64       // size of the newest checkpoint
-	keepLast bool         // the newest checkpoint stays when the next one comes
-	keptAt   time.Time    // when one was last kept
-	copied   uint64       // size of the checkpoint outside the file
+	prev     chain.Digest       // hash of the last entry
+	known    map[string]TurnRow // of turns under way
+	batch    int                // groups of the last commit
+	dirty    bool               // the file is marked so
+	lastSize uint64             // size of the newest checkpoint
+	keepLast bool               // the newest checkpoint stays when the next one comes
+	keptAt   time.Time          // when one was last kept
+	copied   uint64             // size of the checkpoint outside the file
 	copiedAt time.Time
 	room     []byte // where the entries of a commit are encoded
 }
@@ -158,11 +159,13 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 	before := tree.Size()
 	receipts := make([]Receipt, len(batch))
 	var cp []byte
+	var rows map[string]*TurnRow
 	room := l.w.take(batch)
 	err := guard(func() error {
 		return l.db.Update(func(tx *bbolt.Tx) error {
 			s := newTxState(tx)
 			f := newFold(s)
+			f.known = l.w.known
 			if !l.w.dirty {
 				if err := s.put(bMeta, metaDirty, []byte{1}); err != nil {
 					return err
@@ -213,10 +216,10 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 					return err
 				}
 			}
-			if err := f.flush(); err != nil {
+			var err error
+			if rows, err = f.flush(); err != nil {
 				return err
 			}
-			var err error
 			cp, err = chain.SignCheckpoint(chain.Checkpoint{Origin: keys.Origin(), Size: tree.Size(), Root: tree.Root()}, key)
 			if err != nil {
 				return err
@@ -238,6 +241,7 @@ func (l *Ledger) commit(batch []*group) ([]Receipt, error) {
 		receipts[i].Size, receipts[i].Root = tree.Size(), root
 	}
 	w := &l.w
+	w.known = learn(w.known, rows)
 	w.keepLast = before/checkpointEvery != tree.Size()/checkpointEvery || now.Sub(w.keptAt) >= checkpointSpan
 	if w.keepLast {
 		w.keptAt = now

@@ -59,6 +59,44 @@ func (r *Registry) pack(id string) (p packs.Pack, seen string, ok bool) {
 	return r.o.Packs[i], seen, true
 }
 
+// PackState is where a pack stands.
+type PackState struct {
+	packs.Pack
+	Sensors  []*spec.Sensor
+	Premises []*spec.Premise
+	Enabled  bool // something of it is in force
+	Changed  bool // that is not what this program has
+}
+
+// Packs lists the packs of this program, in the order in which they are offered.
+func (r *Registry) Packs() []PackState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []PackState
+	for _, p := range r.o.Packs {
+		st := PackState{Pack: p}
+		for _, s := range r.sources {
+			if packs.Of(s.path) != p.Name {
+				continue
+			}
+			s.readPack()
+			for _, d := range r.definitions(s) {
+				st.Enabled = st.Enabled || d.pin != nil
+				st.Changed = st.Changed || d.standing() != Approved
+				if d.sensor != nil {
+					st.Sensors = append(st.Sensors, d.sensor)
+				}
+				if d.premise != nil {
+					st.Premises = append(st.Premises, d.premise)
+				}
+			}
+		}
+		st.Changed = st.Changed && st.Enabled
+		out = append(out, st)
+	}
+	return out
+}
+
 // packDefinitions is what approving a pack pins. Without a hash it is taken out
 // of force, as an empty hash stands for a definition that is gone.
 func (r *Registry) packDefinitions(p packs.Pack, seen string) ([]*definition, error) {

@@ -35,6 +35,7 @@ type holds struct {
 	swept time.Time        // when what has expired was last looked for
 	edits string           // the hold that the editor answers
 	kind  lemma.AnswerKind // and how
+	offer offer            // shown while nothing waits
 }
 
 // hold is one of them, cleaned, with the answers that are not sent yet.
@@ -61,7 +62,7 @@ type claim struct {
 func (c *claim) action() bool { return c != nil && c.Action != nil }
 
 func newHolds() *holds {
-	return &holds{scope: lemma.ScopeTask, mine: map[string]bool{}}
+	return &holds{scope: lemma.ScopeTask, mine: map[string]bool{}, offer: newOffer()}
 }
 
 func (*holds) tab() (rune, safe) { return '1', "Holds" }
@@ -70,9 +71,14 @@ func (*holds) place() place { return inHolds }
 
 func (s *holds) open(*Model) tea.Cmd { return nil }
 
-func (s *holds) linked(*Model, bool) tea.Cmd { return nil }
+func (s *holds) linked(*Model, bool) tea.Cmd { s.offer.pace.dirty = true; return nil }
 
-func (s *holds) settle(*Model, int) tea.Cmd { return nil }
+func (s *holds) settle(m *Model, _ int) tea.Cmd {
+	if len(s.list) > 0 {
+		return nil
+	}
+	return s.offer.read(m)
+}
 
 func readHold(h lemma.Hold) *hold {
 	v := &hold{Hold: h, draft: map[string]ipc.ItemAnswer{}, plan: tidy(h.PlanSummary)}
@@ -288,7 +294,13 @@ func (s *holds) clock(m *Model) (time.Time, bool) {
 }
 
 func (s *holds) wake(m *Model) (time.Time, bool) {
-	return s.calm, len(s.list) > 0 && s.early(m.now())
+	if len(s.list) > 0 {
+		return s.calm, s.early(m.now())
+	}
+	if at, ok := s.offer.pace.wake(); ok && m.up {
+		return at, true
+	}
+	return s.calm, len(s.offer.packs) > 0 && s.early(m.now())
 }
 
 // oldest is how long the first of them has waited.
@@ -303,6 +315,7 @@ func (s *holds) oldest(now time.Time) safe {
 }
 
 func (s *holds) news(m *Model, b *batch) {
+	s.offer.pace.dirty = s.offer.pace.dirty || touched(b, "registry.")
 	opened := 0
 	for _, e := range b.entries {
 		if e.Seq <= s.asOf {
@@ -480,20 +493,25 @@ func (h *hold) waits(now time.Time, brief bool) safe {
 
 // empty says that nothing waits, and what else a person may want to know.
 func (s *holds) empty(m *Model, c *canvas, stop int) {
-	put := func(text safe, st theme.Style) {
-		for _, l := range fold(text, c.w-2) {
+	hang := func(prefix, text safe, st theme.Style) {
+		for i, l := range fold(text, c.w-2-width(prefix)) {
+			if i > 0 && prefix != "" {
+				prefix = pad("", width(prefix))
+			}
 			if c.lines < stop {
 				c.gap(1)
-				c.line(l, st)
+				c.line(prefix+l, st)
 			}
 		}
 	}
+	put := func(text safe, st theme.Style) { hang("", text, st) }
 	if !m.up {
 		put("gettierd is not here. Start it in another terminal:", m.look.Plain)
 		put("  gettier up", m.look.Accent)
 		c.pad(stop)
 		return
 	}
+	s.offer.draw(m, hang)
 	put("Nothing waits for you.", m.look.Plain)
 	put("What could not be measured, and would change what an agent does, is asked here.", m.look.Dim)
 	st := m.status

@@ -17,6 +17,7 @@ const (
 	inPager    place = "texts"
 	inStory    place = "the story of a turn"
 	inDiff     place = "a sensor's changes"
+	inPacks    place = "packs"
 	inEditor   place = "typing"
 	inHolds    place = "Holds"
 	inAll      place = "Holds, answering all"
@@ -68,6 +69,7 @@ func table(m *Model) []binding {
 	t = append(t, editorKeys()...)
 	t = append(t, pagerKeys()...)
 	t = append(t, listKeys()...)
+	t = append(t, packKeys()...)
 	t = append(t, holdKeys()...)
 	t = append(t, ledgerKeys()...)
 	t = append(t, turnKeys()...)
@@ -234,7 +236,7 @@ func (m *Model) helpLine(c *canvas, pane bool) {
 }
 
 // places in the order of the ? screen.
-var allPlaces = []place{inHolds, inAll, inLedger, inTurns, inStory, inSensors, inDiff, inAudit, inList, inPager, inEditor, everywhere}
+var allPlaces = []place{inHolds, inAll, inLedger, inTurns, inStory, inSensors, inDiff, inPacks, inAudit, inList, inPager, inEditor, everywhere}
 
 // help opens the ? screen: the table, the places that count now first.
 func (m *Model) help() tea.Cmd {

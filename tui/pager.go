@@ -30,6 +30,7 @@ type pager struct {
 	pace     pace
 	evidence bool
 	diff     *ipc.SensorDiff // what an approval here would pin
+	packs    []ipc.Pack      // what a key here would take
 
 	off, page int
 	cols      int

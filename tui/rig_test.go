@@ -47,6 +47,7 @@ type fake struct {
 	calls   map[string]int
 	refuse  error // of the next person's calls
 	slow    time.Duration
+	pins    []ipc.SensorPin
 }
 
 func newFake() *fake {
@@ -201,7 +202,24 @@ func (f *fake) ApproveSensors(ctx context.Context, a ipc.SensorApproval) (ipc.Se
 	if err := f.called("approve"); err != nil {
 		return ipc.SensorsApproved{}, err
 	}
+	f.mu.Lock()
+	f.pins = append(f.pins, a.Sensors...)
+	f.mu.Unlock()
 	return f.Backend.ApproveSensors(ctx, a, person)
+}
+
+// approved is what was pinned so far.
+func (f *fake) approved() []ipc.SensorPin {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.pins)
+}
+
+func (f *fake) Packs(ctx context.Context) (ipc.List[ipc.Pack], error) {
+	if err := f.called("packs"); err != nil {
+		return ipc.List[ipc.Pack]{}, err
+	}
+	return f.Backend.Packs(ctx)
 }
 
 func (f *fake) Audit(ctx context.Context, since *uint64, p ipc.Page) (ipc.List[ipc.Entry], error) {

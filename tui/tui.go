@@ -40,6 +40,7 @@ type Daemon interface {
 	Blob(ctx context.Context, sum string) ([]byte, error)
 	Sensors(ctx context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error)
 	SensorDiff(ctx context.Context, id, project string) (ipc.SensorDiff, error)
+	Packs(ctx context.Context) (ipc.List[ipc.Pack], error)
 	TrySensor(ctx context.Context, id string, t ipc.SensorTry) (ipc.SensorTried, error)
 	ApproveSensors(ctx context.Context, a ipc.SensorApproval) (ipc.SensorsApproved, error)
 	Audit(ctx context.Context, since *uint64, p ipc.Page) (ipc.List[ipc.Entry], error)

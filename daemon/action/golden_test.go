@@ -16,7 +16,7 @@ import (
 // golden is the SHA-256 over the decisions on all own examples, in order. It
 // changes with the rules, and with nothing else: not with the machine, the day or
 // the order of a map. A change of the rules shows the new one when the test fails.
-const golden = "eefa970a55002d36f349540cb423463a1847abda0b40cb213235f0825aab7b00"
+const golden = "be47eb2d8b8d7caef0555b37ff76469b9502797a2f309e37ab820d7fe9bd2544"
 
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("shell/testdata/families/*.txt")

@@ -63,3 +63,30 @@ func TestE2EAction(t *testing.T) {
 		})
 	}
 }
+
+// TestE2EWrittenScript: what one call writes is judged when the next one runs it,
+// before either has happened and after.
+func TestE2EWrittenScript(t *testing.T) {
+	t.Parallel()
+	h := layHouse(t, plan{})
+	h.start()
+	ask := func(want, tool, args string) {
+		t.Helper()
+		d, err := h.api().Decide(t.Context(), ipc.Action{Tool: tool, Args: []byte(args), Cwd: h.project, Actor: "agent"})
+		if err != nil || d.State != want {
+			t.Errorf("%s %s: %s (%s) %v, want %s", tool, args, d.State, d.Reason, err, want)
+		}
+	}
+	h.write(filepath.Join(h.project, "old.sh"), "rm -rf data\n")
+	ask("ALLOW", "Bash", `{"command":"ls"}`)
+	ask("ALLOW", "Bash", `{"command":"bash old.sh"}`)
+	ask("ALLOW", "Write", `{"file_path":`+quoted(filepath.Join(h.project, "x.sh"))+`,"content":"rm -rf data\n"}`)
+	ask("REQUIRE_CONFIRM", "Bash", `{"command":"chmod +x x.sh && ./x.sh"}`)
+	h.write(filepath.Join(h.project, "x.sh"), "rm -rf data\n")
+	ask("REQUIRE_CONFIRM", "Bash", `{"command":"bash x.sh"}`)
+	h.write(filepath.Join(h.project, "x.sh"), "ls\n")
+	ask("ALLOW", "Bash", `{"command":"bash x.sh"}`)
+	h.write(filepath.Join(h.project, "package.json"), `{"scripts":{"clean":"rm -rf data","test":"vitest"}}`)
+	ask("REQUIRE_CONFIRM", "Bash", `{"command":"npm run clean"}`)
+	ask("ALLOW", "Bash", `{"command":"npm test"}`)
+}

@@ -163,6 +163,69 @@ func TestWhatAnAnswerReaches(t *testing.T) {
 	}
 }
 
+// TestRevoke: an answer that was taken back binds nothing, wherever it had reached,
+// and the fact that it became is withdrawn; others stay.
+func TestRevoke(t *testing.T) {
+	r := newRig(t)
+	ctx := context.Background()
+	h, err := r.Open(ctx, claims("c", "x", "y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	along, err := r.Open(ctx, claims("d", "x")) // answered along with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := func(claim string) (n int) {
+		for _, c := range []string{"c", "d"} {
+			if _, ok := r.led.Answers("project:shop", c, claim, r.now); ok {
+				n++
+			}
+		}
+		return n
+	}
+	if _, err := r.Revoke(ctx, h.ID, nil, by); !errors.Is(err, ErrIncomplete) {
+		t.Errorf("an open hold: %v", err)
+	}
+	if _, err := r.Answer(ctx, h.ID, []ItemAnswer{{Item: "1", Answer: lemma.AnswerConfirm, Scope: lemma.ScopeProject}, {Item: "2", Answer: lemma.AnswerConfirm, Scope: lemma.ScopeProject}}, by); err != nil {
+		t.Fatal(err)
+	}
+	if answers("x") != 2 || answers("y") != 2 {
+		t.Fatalf("answers reach %d and %d conversations", answers("x"), answers("y"))
+	}
+	if _, err := r.Revoke(ctx, h.ID, []string{"1", "9"}, by); !errors.Is(err, ErrIncomplete) || answers("x") != 2 {
+		t.Errorf("an item that is none: %v", err)
+	}
+	ended, err := r.Revoke(ctx, h.ID, []string{"1"}, by)
+	if err != nil || len(ended) != 2 || ended[0].ID != h.ID || ended[1].ID != along.ID || ended[0].Items[0].Answer.RevokedAt == "" || ended[0].Items[1].Answer.RevokedAt != "" || ended[1].Items[0].Answer.RevokedAt == "" {
+		t.Fatalf("%+v %v", ended, err)
+	}
+	if answers("x") != 0 || answers("y") != 2 {
+		t.Errorf("answers reach %d and %d conversations", answers("x"), answers("y"))
+	}
+	page, err := r.led.Facts(ledger.FactFilter{Provenance: lemma.Told, Status: lemma.StatusActive})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Key != "y" {
+		t.Errorf("facts: %+v %v", page.Items, err)
+	}
+	if _, err := r.Revoke(ctx, h.ID, []string{"1"}, by); !errors.Is(err, ErrIncomplete) {
+		t.Errorf("twice: %v", err)
+	}
+	if _, err := r.Revoke(ctx, "h_none", nil, by); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no hold: %v", err)
+	}
+	// The same claim can be asked, and answered, again.
+	again, err := r.Open(ctx, claims("c", "x"))
+	if err != nil || again.ID == h.ID {
+		t.Fatalf("%+v %v", again, err)
+	}
+	if _, err := r.Answer(ctx, again.ID, []ItemAnswer{{Item: "1", Answer: lemma.AnswerWaive, Text: "never mind", Scope: lemma.ScopeTask}}, by); err != nil {
+		t.Fatal(err)
+	}
+	if a, ok := r.led.Answers("project:shop", "c", "x", r.now); !ok || a.Answer != lemma.AnswerWaive {
+		t.Errorf("%+v %v", a, ok)
+	}
+}
+
 func TestOneQuestionOnce(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()

@@ -59,8 +59,9 @@ func (e *Engine) rule(ctx context.Context, q *Request, t *live, ans *wire.Answer
 		e.counts.blocked.Add(1)
 		return ruling{text: refusalText(r, len(rs))}, e.refused(ctx, t, rs)
 	}
-	if !stands(q, t.anchor) {
-		t.covered, t.passes, t.anchor = "", 0, "" // the model no longer knows what was found
+	if n := e.revocations(); !stands(q, t.anchor) || n != t.revoked {
+		// The model no longer knows what was found, or a person thought better of it.
+		t.covered, t.passes, t.anchor, t.revoked = "", 0, "", n
 	}
 	oc := occasion{at: "action", class: class, effect: effect, action: summary, calls: callsHash(ans.Calls), acts: rs}
 	taken, err := e.implied(ctx, q, t, rs, effect)

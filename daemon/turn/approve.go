@@ -326,6 +326,9 @@ func (e *Engine) heard(h lemma.Hold, acts []*ruled) (why string) {
 			continue
 		}
 		a := *it.Answer
+		if a.RevokedAt != "" { // whatever it was, it is a no by now
+			a.Answer, a.Text = lemma.AnswerDeny, "the answer was taken back"
+		}
 		for _, r := range acts {
 			if r.bind.Hash == it.Action.Hash {
 				r.answer = &a

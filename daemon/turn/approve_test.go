@@ -195,6 +195,46 @@ func TestApprovedOnce(t *testing.T) {
 	r.verifyLedger()
 }
 
+// TestApprovalTakenBack: the next action of the kind is asked about anew, in the
+// same turn and over a restart; also what was approved and has not left yet.
+func TestApprovalTakenBack(t *testing.T) {
+	r := acting(t, wire.Chat, false, always("rm -rf data"))
+	calls := func() int {
+		t.Helper()
+		out, err := r.request(wire.Chat, chatRequest(false, true, user("clean up the data")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(readClient(t, wire.Chat, false, out.buf.Bytes()).Calls)
+	}
+	if calls() != 0 {
+		t.Fatal("it left unasked")
+	}
+	for _, before := range []bool{true, false} { // taken back before anything left by it, and after
+		h := r.openHold()
+		if err := r.sayTo(h, lemma.AnswerApprove, lemma.ScopeTask, "", person); err != nil {
+			t.Fatal(err)
+		}
+		if !before && calls() != 1 {
+			t.Error("what was approved did not leave")
+		}
+		if _, err := r.Holds.(*hold.Book).Revoke(context.Background(), h.ID, nil, person); err != nil {
+			t.Fatal(err)
+		}
+		r.Revoked()
+		if n := calls(); n != 0 {
+			t.Errorf("it left by a word that was taken back (before %v)", before)
+		}
+		answer, value := r.answer, r.value
+		r.restart()
+		r.answer, r.value = answer, value
+		if calls() != 0 {
+			t.Errorf("a restart brought the word back (before %v)", before)
+		}
+	}
+	r.verifyLedger()
+}
+
 // TestAnswersToActions: which words an action takes, and from where.
 func TestAnswersToActions(t *testing.T) {
 	chat := person

@@ -30,9 +30,11 @@ func (o occasion) destroys() bool {
 	return o.class.Rank() >= lemma.Destructive.Rank() || o.effect.Rank() >= shell.Destroy.Rank()
 }
 
-// takes reports whether an answer counts here: one that was given in a chat never
-// carries what destroys (13.2).
-func (o occasion) takes(a lemma.Answer) bool { return a.By.Via != "chat" || !o.destroys() }
+// takes reports whether an answer counts here: not one that was taken back, and one
+// that was given in a chat never carries what destroys (13.2).
+func (o occasion) takes(a lemma.Answer) bool {
+	return a.RevokedAt == "" && (a.By.Via != "chat" || !o.destroys())
+}
 
 // outcome is what a check means for the answer.
 type outcome struct {

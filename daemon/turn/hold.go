@@ -145,7 +145,9 @@ func (e *Engine) answered(ctx context.Context, q *Request, t *live, c *checked, 
 		return outcome{ends: true, text: stopped(unframed(why) + ". Nothing was run."), state: "DENY", why: why + ", hold " + h.ID},
 			e.write(ctx, t, lemma.GateDecided{Contract: lemma.Contract, Decision: lemma.DecBlocked, Class: c.oc.class, Mode: lemma.Block, Reasons: []string{"a person said no, hold " + h.ID}})
 	}
-	if len(c.oc.acts) == 0 && c.turnAnswer == "" && slices.ContainsFunc(h.Items, func(it lemma.HoldItem) bool { return it.Action != nil }) {
+	if len(c.oc.acts) == 0 && c.turnAnswer == "" && slices.ContainsFunc(h.Items, func(it lemma.HoldItem) bool {
+		return it.Action != nil && it.Answer != nil && it.Answer.RevokedAt == ""
+	}) {
 		c.turnAnswer = lemma.AnswerApprove // a stored turn: the calls come again, and are ruled on again
 	}
 	return e.decideOn(ctx, q, t, c)

@@ -72,6 +72,7 @@ type live struct {
 	side      bool        // a client's own errand
 	queued    int         // how many words that a person said in mid-loop have been taken in
 	covered   lemma.Class // strongest class that a declaration of this turn covers, "" = none
+	revoked   int         // how often answers had been taken back then
 	anchor    string      // of the block that its newest check left, see coverage
 	openCalls []wire.Call // calls of the last answer that wait for results
 
@@ -215,4 +216,22 @@ func recent(ts []time.Time, now time.Time) []time.Time {
 		ts = ts[1:]
 	}
 	return ts
+}
+
+// Revoked tells that a person took an answer back: no declaration that may rest on
+// one covers what comes.
+func (e *Engine) Revoked() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.revoked++
+	for _, c := range e.convs {
+		c.covered = nil
+	}
+}
+
+// revocations is how often answers were taken back since the start.
+func (e *Engine) revocations() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.revoked
 }

@@ -159,6 +159,7 @@ type Engine struct {
 	telling sync.Mutex // from looking at what no block has told to storing the block
 	mu      sync.Mutex
 	convs   map[string]*conversation
+	revoked int             // how often a person took an answer back
 	spent   map[string]bool // approvals for once that were used, by hold and item
 	breaker breaker
 	budget  holdCounter

@@ -69,6 +69,8 @@ type Backend interface {
 	// AnswerHold takes the answer to all items of a hold; id may be the end of
 	// one. The first answer wins: ErrConflict says who was first, when and where.
 	AnswerHold(ctx context.Context, id string, a ipc.HoldAnswer, by lemma.Answerer) (lemma.Hold, error)
+	// RevokeAnswer takes back the answers to items of a hold, and what came of them.
+	RevokeAnswer(ctx context.Context, id string, r ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error)
 	// Tell records a fact that a person states.
 	Tell(ctx context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error)
 	// InvalidateFact withdraws an active fact.
@@ -86,6 +88,7 @@ type Backend interface {
 
 	Sensors(ctx context.Context, q ipc.SensorQuery) (ipc.List[ipc.Sensor], error)
 	SensorDiff(ctx context.Context, id, project string) (ipc.SensorDiff, error)
+	Packs(ctx context.Context) (ipc.List[ipc.Pack], error)
 	// TrySensor runs one. by is set exactly when t.Draft is: a person asked.
 	TrySensor(ctx context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error)
 	// ApproveSensors pins all or none; ErrConflict when a hash is not the file's any more.

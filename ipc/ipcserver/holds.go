@@ -20,6 +20,12 @@ func (s *Server) holdAnswer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+func (s *Server) holdRevoke(w http.ResponseWriter, r *http.Request) {
+	personal(s, w, r, func(ipc.Revocation) error { return nil }, func(ctx context.Context, v ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error) {
+		return s.o.Backend.RevokeAnswer(ctx, r.PathValue("id"), v, by)
+	})
+}
+
 func (s *Server) factTell(w http.ResponseWriter, r *http.Request) {
 	personal(s, w, r, func(t ipc.Tell) error {
 		if strings.TrimSpace(t.Claim) == "" {

@@ -23,6 +23,7 @@ func (s *Server) routes() {
 		"GET /v1/holds":                  s.holds,
 		"GET /v1/holds/{id}":             s.hold,
 		"POST /v1/holds/{id}/answer":     s.holdAnswer,
+		"POST /v1/holds/{id}/revoke":     s.holdRevoke,
 		"POST /v1/facts":                 s.factTell,
 		"POST /v1/facts/{id}/invalidate": s.factInvalidate,
 		"GET /v1/knowledge":              s.knowledge,
@@ -44,6 +45,7 @@ func (s *Server) routes() {
 		"GET /v1/sensors/{id}/diff":      s.sensorDiff,
 		"POST /v1/sensors/{id}/run":      s.sensorRun,
 		"POST /v1/sensors/approve":       s.sensorsApprove,
+		"GET /v1/packs":                  s.packs,
 		"GET /v1/projects":               s.projects,
 		"POST /v1/projects":              s.projectAdd,
 		"DELETE /v1/projects/{name}":     s.projectRemove,
@@ -284,6 +286,10 @@ func (s *Server) sensorsApprove(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	}, s.o.Backend.ApproveSensors)
+}
+
+func (s *Server) packs(w http.ResponseWriter, r *http.Request) {
+	plain(s, w, r, func(ctx context.Context) (ipc.List[ipc.Pack], error) { return filled(s.o.Backend.Packs(ctx)) })
 }
 
 func (s *Server) projects(w http.ResponseWriter, r *http.Request) {

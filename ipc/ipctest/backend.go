@@ -29,6 +29,7 @@ type Backend struct {
 	TurnRows  []ipc.Turn
 	BlockRows map[string][]ipc.Block // by turn
 	SensorSet []ipc.Sensor
+	PackSet   []ipc.Pack
 	Diffs     map[string]ipc.SensorDiff // by qualified id
 	Tries     map[string]ipc.SensorTried
 	Roots     []ipc.Project
@@ -296,6 +297,12 @@ func (b *Backend) SensorDiff(_ context.Context, id, _ string) (ipc.SensorDiff, e
 	return ipc.SensorDiff{}, fmt.Errorf("sensor %s: %w", id, ipcserver.ErrNotFound)
 }
 
+func (b *Backend) Packs(context.Context) (ipc.List[ipc.Pack], error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return ipc.List[ipc.Pack]{AsOfSeq: b.head(), Items: append([]ipc.Pack{}, b.PackSet...)}, b.Broken
+}
+
 func (b *Backend) TrySensor(_ context.Context, id string, t ipc.SensorTry, by *lemma.Answerer) (ipc.SensorTried, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -418,6 +425,31 @@ func (b *Backend) AnswerHold(_ context.Context, id string, a ipc.HoldAnswer, by 
 	h.State = lemma.HoldAnswered
 	b.people = append(b.people, by)
 	return *h, b.Broken
+}
+
+func (b *Backend) RevokeAnswer(_ context.Context, id string, r ipc.Revocation, by lemma.Answerer) ([]lemma.Hold, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.HoldRows, func(h lemma.Hold) bool { return strings.HasSuffix(h.ID, id) })
+	if i < 0 {
+		return nil, fmt.Errorf("hold %s: %w", id, ipcserver.ErrNotFound)
+	}
+	h := &b.HoldRows[i]
+	h.Items = slices.Clone(h.Items)
+	n := 0
+	for j, it := range h.Items {
+		if it.Answer != nil && it.Answer.RevokedAt == "" && (len(r.Items) == 0 || slices.Contains(r.Items, it.ID)) {
+			a := *it.Answer
+			a.RevokedAt = "2026-01-02T03:04:09.000000000Z"
+			h.Items[j].Answer = &a
+			n++
+		}
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("hold %s has no answer that could be taken back: %w", id, ipcserver.ErrInvalid)
+	}
+	b.people = append(b.people, by)
+	return []lemma.Hold{*h}, b.Broken
 }
 
 func (b *Backend) Tell(_ context.Context, t ipc.Tell, by lemma.Answerer) (lemma.Fact, error) {

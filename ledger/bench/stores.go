@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -116,10 +117,11 @@ func openOurs(dir string, fold bool) (store, error) {
 		return store{}, err
 	}
 	body := filler(false)
-	return store{name, func(i uint64) error {
+	var n atomic.Uint64 // records of all slices: no turn begins twice
+	return store{name, func(uint64) error {
 		d := ledger.Draft{Body: body}
 		if fold {
-			i-- // records count from 1
+			i := n.Add(1) - 1
 			d = turned(i/(turns*laps)*turns+i%turns, i/turns%laps)
 		}
 		_, err := l.Append(context.Background(), d)

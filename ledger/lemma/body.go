@@ -25,6 +25,7 @@ const (
 	KHoldOpened          Kind = "hold.opened"
 	KHoldAnswered        Kind = "hold.answered"
 	KAnswerRefused       Kind = "answer.refused"
+	KAnswerRevoked       Kind = "answer.revoked"
 	KHoldExpired         Kind = "hold.expired"
 	KHoldCancelled       Kind = "hold.cancelled"
 	KGateDecided         Kind = "gate.decided"
@@ -61,7 +62,7 @@ var Kinds = []Kind{
 	KRegistryRejected, KRegistryApproved, KConfigLoaded, KConfigPending, KConfigApproved, KStateLost, KScopeConflict,
 	KBreakerOpened, KKeyCreated, KKeyRevoked, KKeyRotated, KKeySealed, KKnowledgeChanged, "entry.committed",
 	"contradiction.filed", "cascade.fired", "cascade.reversed", "reputation.moved", "edge.measured", "run.queued",
-	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", "answer.revoked", "rule.demoted", "rule.disabled",
+	KRunFinished, "run.reviewed", "holdout.used", "replay.audited", KAnswerRevoked, "rule.demoted", "rule.disabled",
 	KSensorBackedOff, KGateSwitched, KBlobForgotten, KRequestForgotten, "export.dead", KChainOpened, KChainRecovered,
 	KConnectDecided, KActionOpined,
 }
@@ -304,6 +305,15 @@ type AnswerRefused struct {
 	PID      int    `json:"pid"`
 	Exe      string `json:"exe,omitempty"`
 	Why      string `json:"why"`
+}
+
+// AnswerRevoked takes back what a person answered to items of a hold. What left by
+// it is not undone; the next one asks anew.
+type AnswerRevoked struct {
+	Contract string   `json:"contract"`
+	Hold     string   `json:"hold"`
+	Items    []string `json:"items"`
+	By       Answerer `json:"by"`
 }
 
 // ConnectDecided is a ruling on a CONNECT, told once an hour for the same program,
@@ -555,6 +565,7 @@ func (FactExpired) Kind() Kind          { return KFactExpired }
 func (HoldOpened) Kind() Kind           { return KHoldOpened }
 func (HoldAnsweredBody) Kind() Kind     { return KHoldAnswered }
 func (AnswerRefused) Kind() Kind        { return KAnswerRefused }
+func (AnswerRevoked) Kind() Kind        { return KAnswerRevoked }
 func (ConnectDecided) Kind() Kind       { return KConnectDecided }
 func (HoldExpiredBody) Kind() Kind      { return KHoldExpired }
 func (HoldCancelledBody) Kind() Kind    { return KHoldCancelled }

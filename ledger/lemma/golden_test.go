@@ -25,7 +25,7 @@ var bodies = []lemma.Body{
 	lemma.TurnOpened{}, lemma.TurnClassified{}, lemma.TurnInjected{}, lemma.TurnDeclared{}, lemma.TurnUndeclared{},
 	lemma.ProvenanceDowngraded{}, lemma.LemmaWarned{}, lemma.LemmaMatched{}, lemma.SensorInvoked{}, lemma.SensorFailed{},
 	lemma.RedactionApplied{}, lemma.ClaimJudged{}, lemma.FactWritten{}, lemma.FactContradicted{}, lemma.FactInvalidated{},
-	lemma.FactExpired{}, lemma.HoldOpened{}, lemma.HoldAnsweredBody{}, lemma.AnswerRefused{}, lemma.ConnectDecided{}, lemma.HoldExpiredBody{}, lemma.HoldCancelledBody{},
+	lemma.FactExpired{}, lemma.HoldOpened{}, lemma.HoldAnsweredBody{}, lemma.AnswerRefused{}, lemma.AnswerRevoked{}, lemma.ConnectDecided{}, lemma.HoldExpiredBody{}, lemma.HoldCancelledBody{},
 	lemma.GateDecided{}, lemma.TurnGrounded{}, lemma.ActionDecided{}, lemma.TurnClosed{}, lemma.RegistryLoaded{},
 	lemma.RegistryRejected{}, lemma.RegistryApproved{}, lemma.ConfigLoaded{}, lemma.ConfigPending{}, lemma.ConfigApproved{},
 	lemma.StateLost{}, lemma.ScopeConflict{}, lemma.BreakerOpened{}, lemma.SensorBackedOff{}, lemma.ChainOpened{},

@@ -267,6 +267,8 @@ type Answer struct {
 	ExpiresAt    string      `json:"expires_at"`
 	By           Answerer    `json:"by"`
 	At           string      `json:"at"`
+	// RevokedAt is when it was taken back; only a hold's own items have it.
+	RevokedAt string `json:"revoked_at,omitempty"`
 }
 
 // Answerer is who answered: the peer's uid, its process chain and terminal.

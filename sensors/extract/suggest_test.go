@@ -15,6 +15,8 @@ func TestSuggest(t *testing.T) {
 		{"{\"version\": \"1.2.3\", \"n\": 4, \"ok\": true, \"o\": {}}", "version:version n:number ok:bool"},
 		{"v20.11.1\n", "version:version"},
 		{"main\n", "value:string"},
+		{"Filesystem       Inodes  IUsed    IFree IUse% Mounted on\n/dev/vda       16777216 529973 16247243    4% /\n", "ifree:number iuse:string"},
+		{"NAME   STATUS   AGE\nweb    Ready    3d\ndb     Down     4d\n", "status:string age:duration"},
 		{"", ""},
 		{"one line\nanother one, and more of it; nothing: to: see\n", "one:string"},
 		{strings.Repeat("x", 300), "value:string"},

@@ -94,6 +94,8 @@ func (r *reader) document(data []byte) (root ast.Node, ok bool) {
 		hint := templateHint(data, p)
 		if hint != "" {
 			what = "an unquoted template reads as a mapping"
+		} else {
+			hint = syntaxHint(what)
 		}
 		r.fault(p, what, hint)
 		return nil, false
@@ -228,8 +230,36 @@ const (
 // common mistake in these files.
 func templateHint(data []byte, p Pos) string {
 	lines := strings.Split(string(data), "\n")
-	if p.Line-1 < len(lines) && strings.Contains(lines[p.Line-1], "{{") {
+	if p.Line-1 < len(lines) && bareTemplate(lines[p.Line-1]) {
 		return `quote the template: "{{name}}"`
+	}
+	return ""
+}
+
+// bareTemplate reports whether {{ stands outside of quotes on a line.
+func bareTemplate(line string) bool {
+	quote := rune(0)
+	for i, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case (c == '"' || c == '\'') && (i == 0 || strings.ContainsRune(" ,[{", rune(line[i-1]))):
+			quote = c
+		case strings.HasPrefix(line[i:], "{{"):
+			return true
+		}
+	}
+	return false
+}
+
+// syntaxHint says what to do about the parser's commonest complaints.
+func syntaxHint(what string) string {
+	switch {
+	case strings.Contains(what, "already defined"), strings.Contains(what, "duplicate key"):
+		return "write each key once"
+	case strings.Contains(what, "character '\t'"):
+		return "indent with spaces, not with tabs"
 	}
 	return ""
 }

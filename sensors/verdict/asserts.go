@@ -44,38 +44,37 @@ func asserts(claim *sentence, key string, op lemma.Operator, value string, t spe
 	if t == spec.Number && same != yes && !speaksOf(claim, key) {
 		return false // the number may be about something else: a port, a year
 	}
-	says := lemma.Eq
-	switch at, strict, _ := side(before); {
-	case at > 0 && strict:
-		says = lemma.Gt
-	case at > 0:
-		says = lemma.Ge
-	case at < 0 && strict:
-		says = lemma.Lt
-	case at < 0:
-		says = lemma.Le
-	case t != spec.Version && isCapable(claim):
-		says = lemma.Ge
+	says, words := side(before)
+	if strings.HasPrefix(words, "no") {
+		turned = !turned // the denial is part of the bound: no more than
+	}
+	if says == "" {
+		says = lemma.Eq
+		if t != spec.Version && isCapable(claim) {
+			says = lemma.Ge
+		}
 	}
 	if turned {
 		says = map[lemma.Operator]lemma.Operator{
 			lemma.Eq: lemma.Ne, lemma.Gt: lemma.Le, lemma.Ge: lemma.Lt, lemma.Lt: lemma.Ge, lemma.Le: lemma.Gt,
 		}[says]
 	}
-	if t == spec.Bytes { // both in the same thousands
-		v, ok := extract.Bytes(claimedForm(t, value))
-		n, _ := extract.Bytes(q)
-		if !ok || n == nil {
-			return false
-		}
-		q, value, t = n.RatString(), v.RatString(), spec.Number
-		if !n.IsInt() || !v.IsInt() {
-			return true // parts of a byte: not worth an argument
-		}
-	}
 	is := func(op lemma.Operator) bool { // at the claim's own value
 		r := compare(t, q, op, value)
 		return r == yes || r == either
+	}
+	if t == spec.Bytes { // both in the same thousands
+		n, _ := extract.Bytes(q)
+		v, ok := extract.Bytes(claimedForm(t, value))
+		if !ok {
+			return false
+		}
+		is = func(op lemma.Operator) bool {
+			if op == lemma.Ne {
+				return n.Cmp(v) != 0
+			}
+			return ordered(n.Cmp(v), op) == yes
+		}
 	}
 	switch says {
 	case lemma.Eq:
@@ -106,14 +105,13 @@ func asserts(claim *sentence, key string, op lemma.Operator, value string, t spe
 // fillers are parts of keys that say nothing about what the key is about.
 var fillers = words(`is has are enabled active use uses using the value setting current effective server`)
 
-// speaksOf: the words that make up the key stand in the claim.
+// speaksOf: the words that make up the key stand in the claim. A key of fillers
+// alone (active) is about whatever its sensor is about.
 func speaksOf(claim *sentence, key string) bool {
-	n := 0
 	for part := range strings.FieldsFuncSeq(strings.ToLower(key), func(r rune) bool { return r == '_' || r == '.' || r == '-' || r == ' ' || r == '/' }) {
 		if fillers[part] {
 			continue
 		}
-		n++
 		found := false
 		for _, w := range claim.tokens {
 			if w == part || len(part) >= 4 && len(w) >= 4 && (strings.HasPrefix(w, part) || strings.HasPrefix(part, w)) || w == part+"s" || w+"s" == part {
@@ -125,7 +123,7 @@ func speaksOf(claim *sentence, key string) bool {
 			return false
 		}
 	}
-	return n > 0
+	return true
 }
 
 // mentions: the value stands in the claim as whole words.

@@ -40,14 +40,12 @@ func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 	}
 	after := claim.text[hi:]
 	switch {
-	case last && len(after) > 1 && strings.IndexByte(".", after[0]) >= 0 && isDigit(after[1]):
+	case last && decimals.MatchString(after):
 		// 14 of 14.11: a contradiction of the first components stands.
 		b.partial = true
 	case cutAfter(after):
 		return AmbiguousValue
-	case last && isLetter(after) && (end <= hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration):
-		return AmbiguousValue
-	case last && (end <= hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration) && unitFollows(after):
+	case last && (end == hi || b.rule.Type == spec.Bytes || b.rule.Type == spec.Duration) && (startsWord(after) || unitFollows(after)):
 		return AmbiguousValue
 	}
 	if !numeral {
@@ -65,15 +63,14 @@ func (b *bound) take(claim *sentence, lo, hi, start, end int) string {
 // partOfName: the match ends in the middle of a name, as [a-z]+ does in app.rw.
 func partOfName(text string, lo, hi, start, end int) bool {
 	joiner := func(s string) bool { return s != "" && strings.IndexByte(".-_@/:+", s[0]) >= 0 }
-	word := func(r rune, size int) bool { return size > 0 && wordRune(r) }
 	if after := text[hi:]; end == hi {
-		if word(utf8.DecodeRuneInString(after)) || joiner(after) && word(utf8.DecodeRuneInString(after[1:])) {
+		if startsWord(after) || joiner(after) && startsWord(after[1:]) {
 			return true
 		}
 	}
 	if before := text[:lo]; start == lo && before != "" {
 		last := before[len(before)-1:]
-		if word(utf8.DecodeLastRuneInString(before)) || joiner(last) && last != ":" && word(utf8.DecodeLastRuneInString(before[:len(before)-1])) {
+		if endsWord(before) || joiner(last) && last != ":" && endsWord(before[:len(before)-1]) {
 			return true
 		}
 	}
@@ -96,7 +93,7 @@ func inSentence(text string, lo, hi, end int) bool {
 	}
 	rest := strings.TrimLeft(text[hi:], "\"'`")
 	next := tokens(rest)
-	return strings.HasPrefix(rest, " ") && len(next) > 0 && !afterValue[next[0]]
+	return len(next) > 0 && !afterValue[next[0]]
 }
 
 // participle is the ending of a word that says what was done to a thing, or
@@ -112,9 +109,18 @@ func participle(word string) string {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func isLetter(s string) bool {
-	return s != "" && (s[0] >= 'a' && s[0] <= 'z' || s[0] >= 'A' && s[0] <= 'Z')
+func startsWord(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return wordRune(r)
 }
+
+func endsWord(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return wordRune(r)
+}
+
+// decimals: the number before goes on behind a point.
+var decimals = regexp.MustCompile(`^\.\d`)
 
 func firstWord(s string) string {
 	w, _, _ := strings.Cut(strings.ToLower(s), " ")
@@ -133,24 +139,20 @@ var (
 	rangeAfter  = regexp.MustCompile(`(?i)^ ?(?:[a-zµ%]{1,12} )?` + rangeMark + ` ?(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten)\b)`)
 )
 
-// cutBefore: the number that ends here began earlier, has a sign, is what another
-// one is a share of, or the end of a range.
+// cutBefore: the number that ends here began earlier, has a sign or a bare
+// point (.5), or is the end of a range.
 func cutBefore(s string, lo int) bool {
 	if lo == 0 {
 		return false
 	}
 	head := s[:lo]
 	prev := head[len(head)-1]
-	if isDigit(prev) || share.MatchString(head) || rangeBefore.MatchString(head) {
+	if isDigit(prev) || rangeBefore.MatchString(head) {
 		return true
 	}
 	for _, joint := range []string{".", ",", ":", "-", "–", "−", "/", "_"} {
 		if rest, ok := strings.CutSuffix(head, joint); ok {
-			if rest == "" || isDigit(rest[len(rest)-1]) {
-				return true
-			}
-			// A sign stands behind a space.
-			return (joint == "-" || joint == "−") && rest[len(rest)-1] == ' '
+			return rest == "" || rest[len(rest)-1] == ' ' || isDigit(rest[len(rest)-1])
 		}
 	}
 	return false
@@ -177,23 +179,30 @@ func cutAfter(after string) bool {
 
 // unitFollows: the rule left the number's unit behind.
 func unitFollows(after string) bool {
-	word := strings.TrimLeft(after, " -")
-	if i := strings.IndexFunc(word, func(r rune) bool { return !wordRune(r) }); i >= 0 {
-		word = word[:i]
-	}
-	return word != "" && (sizeText.MatchString("1 "+strings.ToLower(word)) || timeText.MatchString("1 "+strings.ToLower(word)))
+	next := tokens(after)
+	return len(next) > 0 && (sizeText.MatchString("1 "+next[0]) || timeText.MatchString("1 "+next[0]))
 }
 
-// side of a bound: +1 at least, -1 at most, 0 none.
-func side(before string) (side int, strict bool, word string) {
-	if m := upperBound.FindString(before); m != "" {
-		return -1, strictBound.MatchString(before) && !notMoreThan.MatchString(before), strings.TrimSpace(m)
+// side is the bound that the words before a number make it, "" for none. The
+// longer reading is meant: no less than is not less than.
+func side(before string) (op lemma.Operator, words string) {
+	upper, lower := upperBound.FindString(before), lowerBound.FindString(before)
+	words, op = upper, lemma.Le
+	strictly := lemma.Lt
+	if len(lower) > len(upper) {
+		words, op, strictly = lower, lemma.Ge, lemma.Gt
 	}
-	if m := lowerBound.FindString(before); m != "" {
-		return 1, strictBound.MatchString(before) && !notMoreThan.MatchString(before), strings.TrimSpace(m)
+	if words == "" {
+		return "", ""
 	}
-	return 0, false, ""
+	if strictBound.MatchString(before) && !strings.HasPrefix(words, "no") {
+		op = strictly
+	}
+	return op, strings.TrimSpace(words)
 }
+
+// exactly: a bound that for one number means the number.
+var exactly = words(`only just merely`)
 
 var upTo = regexp.MustCompile(`\bup to\s*$`)
 
@@ -205,25 +214,11 @@ func boundConflict(before string, r *spec.Rule) string {
 	if r.Operator == lemma.Eq && upTo.MatchString(before) && !names(r.When, "up to") {
 		return Hedged + ":up to" // a bound, though of a limit it is the limit itself
 	}
-	at, strict, word := side(before)
-	if at == 0 || names(r.When, word) {
-		return ""
-	}
-	exactly := word == "only" || word == "just" || word == "merely"
-	agrees := false
-	switch r.Operator {
-	case lemma.Eq:
-		agrees = exactly
-	case lemma.Ge:
-		agrees = at > 0
-	case lemma.Gt:
-		agrees = at > 0 && strict
-	case lemma.Le:
-		agrees = at < 0
-	case lemma.Lt:
-		agrees = at < 0 && strict
-	}
-	if agrees {
+	op, word := side(before)
+	switch {
+	case op == "", op == r.Operator, names(r.When, word),
+		op == lemma.Gt && r.Operator == lemma.Ge, op == lemma.Lt && r.Operator == lemma.Le,
+		r.Operator == lemma.Eq && exactly[word]:
 		return ""
 	}
 	return Hedged + ":" + word

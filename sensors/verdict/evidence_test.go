@@ -62,3 +62,35 @@ func TestExpectEveryValue(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What is shown of several values: each different one once, and not all of many.
+func TestExpectShownValues(t *testing.T) {
+	var many []string
+	for i := range 20 {
+		many = append(many, string(rune('a'+i)))
+	}
+	for _, c := range []struct {
+		all  []string
+		want string
+	}{
+		{[]string{"a", "b"}, "a, b"},
+		{[]string{"a", "b", "a"}, "a, b"},
+		{many, "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p"},
+	} {
+		if got := shown(&spec.Value{Text: "a", All: c.all}); got != c.want {
+			t.Errorf("%v: %q", c.all, got)
+		}
+	}
+}
+
+// An observation names its sensor: that of another one is not read here.
+func TestObservationOfAnotherSensor(t *testing.T) {
+	s := edge()
+	ev := spec.Evidence{Values: []spec.Value{{Key: "limit", Text: "1m", Type: spec.Bytes, TypeSet: true}}}
+	for sensor, want := range map[string]lemma.Verdict{s.ID: lemma.Contradicted, s.Qualified(): lemma.Contradicted, "other": lemma.Unjudged} {
+		l := &lemma.Lemma{Claim: "Large files arrive", FalsifyingObservation: &lemma.FalsifyingObservation{Sensor: sensor, Key: "limit", Operator: lemma.Lt, Value: "25MB"}}
+		if r := Judge(Claim{Lemma: l}, s, ev); r.Verdict != want {
+			t.Errorf("%s: %+v", sensor, r)
+		}
+	}
+}

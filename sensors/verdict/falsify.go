@@ -83,10 +83,10 @@ func observed(fo *lemma.FalsifyingObservation) (condition, bool) {
 }
 
 func (f condition) compareType(v *spec.Value) spec.Type {
-	if v != nil && v.TypeSet {
+	if v.TypeSet {
 		return v.Type
 	}
-	if f.lit == spec.String && v != nil && wordBool(f.value, true) && wordBool(v.Text, false) {
+	if wordBool(f.value, true) && wordBool(v.Text, false) {
 		return spec.Bool
 	}
 	return f.lit
@@ -110,9 +110,7 @@ func (f condition) judge(r Result, claim *sentence, ev spec.Evidence) Result {
 	r.Rule, r.Key, r.Operator, r.Claimed = f.rule, f.key, f.op, oneLine(f.value)
 	r.Type = f.compareType(v)
 	out, why := compareValue(r.Type, v, f.op, f.value, claim.some)
-	if v != nil {
-		r.Measured, r.Place = shown(v), v.Place
-	}
+	r.Measured, r.Place = shown(v), v.Place
 	switch {
 	case out == unknown:
 		return r.unsettled(lemma.Inconclusive, why)
@@ -154,17 +152,12 @@ var (
 	proseLiteral = regexp.MustCompile("^(?:\"([^\"]+)\"|'([^']+)'|`([^`]+)`|(-?[\\w][\\w.+:/@%-]*(?: (?i:[kmgt]i?b|bytes|ms|s|sec|seconds|min|minutes|h|hours|days))?))")
 )
 
-const maxFalsifier = 300
-
 // prose reads a falsifier of exactly one clause: a key that this sensor
 // extracted, an operator, a literal. Anything beside that is skipped: a misread
 // sentence would make up a contradiction.
 func prose(text string, s *spec.Sensor, ev spec.Evidence) (condition, bool) {
 	none := condition{}
 	text = strings.TrimRight(plain(text), trailers)
-	if text == "" || len(text) > maxFalsifier {
-		return none, false
-	}
 	keys := make([]string, 0, len(ev.Values))
 	for _, v := range ev.Values {
 		if v.Key != "" {
@@ -230,9 +223,9 @@ func wholeIndex(text, key string) int {
 }
 
 // joins: the byte belongs to a longer name.
-func joins(c byte) bool {
-	return c == '_' || c == '-' || c == '.' || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
+func joins(c byte) bool { return c >= 0x80 || strings.IndexByte(nameBytes, c) >= 0 }
+
+const nameBytes = "_-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // framed: only words that introduce a reading, the sensor's own names included.
 func framed(before string, s *spec.Sensor) bool {

@@ -240,7 +240,7 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 		name := strings.TrimSpace(m[2 : len(m)-2])
 		taken = true
 		for i, n := range names {
-			if n == "" || n != name || at[2*i] < 0 {
+			if n != name || at[2*i] < 0 {
 				continue
 			}
 			lo, hi := at[2*i], at[2*i+1]
@@ -277,7 +277,7 @@ var classes = strings.NewReplacer(`\b`, " ", `\s+`, " ", `\s*`, " ", `\s`, " ", 
 // stem is a denial without its ending, as `rejects?` or `reject(s|ed)` begin.
 func stem(word string) string {
 	for _, end := range []string{"ing", "ed", "es", "s"} {
-		if s, ok := strings.CutSuffix(word, end); ok && len(s) > 3 {
+		if s, ok := strings.CutSuffix(word, end); ok {
 			return s
 		}
 	}
@@ -288,8 +288,8 @@ func stem(word string) string {
 // value, not a negation. Only groups that hold one word are masked.
 func maskGroups(text string, at []int, names []string) string {
 	out := []byte(text)
-	for i := 2; i+1 < len(at); i += 2 {
-		if lo, hi := at[i], at[i+1]; lo >= 0 && names[i/2] != "" && !strings.ContainsAny(text[lo:hi], " \n") && lo > at[0] {
+	for i, name := range names {
+		if lo, hi := at[2*i], at[2*i+1]; name != "" && lo > at[0] && !strings.ContainsAny(text[lo:hi], " \n") {
 			for j := lo; j < hi; j++ {
 				out[j] = '_'
 			}
@@ -344,7 +344,7 @@ func quantities(lower string, t spec.Type) int {
 	if t == spec.Duration {
 		re = timeText
 	}
-	seen := map[string]bool{}
+	seen := map[string]struct{}{}
 	for _, m := range re.FindAllString(lower, -1) {
 		key := m
 		if t == spec.Bytes {
@@ -354,7 +354,7 @@ func quantities(lower string, t spec.Type) int {
 		} else if r, ok := extract.Duration(m); ok {
 			key = r.String()
 		}
-		seen[key] = true
+		seen[key] = struct{}{}
 	}
 	return len(seen)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,7 +119,7 @@ func (r row) lemma(t testing.TB) *lemma.Lemma {
 }
 
 func TestClaims(t *testing.T) {
-	rows := append(readClaims(t, "testdata/claims.txt"), readClaims(t, "testdata/claims_field.txt")...)
+	rows := slices.Concat(readClaims(t, "testdata/claims.txt"), readClaims(t, "testdata/claims_field.txt"), readClaims(t, "testdata/claims_edges.txt"))
 	if len(rows) < 300 {
 		t.Fatalf("only %d rows", len(rows))
 	}

@@ -57,7 +57,6 @@ var (
 	upperBound  = regexp.MustCompile(`(?:\b(?:at most|at maximum|no more than|not more than|less than|fewer than|smaller than|lower than|shorter than|older than|earlier than|under|below|only|just|merely|limited to|capped at|restricted to|(?:a )?max(?:imum)?(?: of)?|(?:limit|cap|restrict|reduc)\w*(?: \w+){0,3} (?:to|at)|not exceed|not exceeding|within)|<=?|≤)\s*(?:(?:a|an|the|about)\s+)?$`)
 	lowerBound  = regexp.MustCompile(`(?:\b(?:at least|at minimum|no less than|not less than|no fewer than|more than|greater than|larger than|bigger than|higher than|longer than|newer than|later than|over|above|exceed|exceeds|exceeding|beyond|(?:a )?min(?:imum)?(?: of)?)|>=?|≥)\s*(?:(?:a|an|the|about)\s+)?$`)
 	strictBound = regexp.MustCompile(`(?:less|fewer|smaller|lower|shorter|older|earlier|more|greater|larger|bigger|higher|longer|newer|later) than\s*$|\b(?:under|below|over|above|exceed|exceeds|exceeding|beyond)\s*$|[<>]\s*$`)
-	notMoreThan = regexp.MustCompile(`\b(?:no|not) (?:more|less|fewer|greater|larger) than\s*$`)
 	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈)\s*$`)
 	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|(?:[a-z]+ )?(?:max(?:imum)?|min(?:imum)?|at (?:most|least))\b|\+|-?ish\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
 		`-?(?:compatible|based|only|style|like|era)\b|(?:syntax|clients?|drivers?|dialect|docs|documentation|features?|api|protocol|semantics|support)\b)`)

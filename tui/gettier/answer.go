@@ -23,6 +23,7 @@ type answerFlags struct {
 	deny    bool
 	note    string
 	scope   string
+	revoke  bool
 }
 
 func (a *app) answerCommand() *cobra.Command {
@@ -37,10 +38,17 @@ func (a *app) answerCommand() *cobra.Command {
 			"the same programs with the same options on no other targets), or once. What cannot be read to its\n" +
 			"end needs a note.\n\n" +
 			"Scope task is this conversation, project is all of the project's for 24 hours (and becomes a told\n" +
-			"fact), once is this turn alone.",
+			"fact), once is this turn alone.\n\n" +
+			"--revoke takes back what was answered, with the fact that it became: the next time is asked anew.\n" +
+			"What left by it is not undone.",
 		Example: "  gettier answer 7f3 --confirm\n  gettier answer 7f3 --approve --scope once\n  gettier answer 7f3 --deny --note 'that is the only copy'\n  gettier answer 7f3 --correct 'nginx takes 1 MB'\n  gettier answer 7f3 --waive 'only a test machine' --scope once",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.answer(cmd, args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.revoke {
+				return a.revoke(cmd, args[0])
+			}
+			return a.answer(cmd, args[0], f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.confirm, "confirm", false, "what is assumed is true")
@@ -50,8 +58,39 @@ func (a *app) answerCommand() *cobra.Command {
 	fl.BoolVar(&f.deny, "deny", false, "do not let it happen")
 	fl.StringVar(&f.note, "note", "", "why, with --approve or --deny")
 	fl.StringVar(&f.scope, "scope", string(lemma.ScopeTask), "task, project or once")
-	cmd.MarkFlagsMutuallyExclusive("confirm", "correct", "waive", "approve", "deny")
+	fl.BoolVar(&f.revoke, "revoke", false, "take back what was answered")
+	cmd.MarkFlagsMutuallyExclusive("confirm", "correct", "waive", "approve", "deny", "revoke")
 	return cmd
+}
+
+// revoke takes back the answers of a hold.
+func (a *app) revoke(cmd *cobra.Command, id string) error {
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	h, err := findHold(cmd, c, id)
+	if err != nil {
+		return err
+	}
+	got, err := c.RevokeAnswer(cmd.Context(), h.ID, ipc.Revocation{})
+	if err != nil {
+		return err
+	}
+	p := newPrinter(a.out)
+	if a.json {
+		p.value(got)
+		return nil
+	}
+	for _, h := range got {
+		for _, it := range h.Items {
+			if it.Answer != nil && it.Answer.RevokedAt != "" {
+				p.line("%s taken back  %s  (hold %s)", string(it.Answer.Answer), it.Claim, words.ShortID(h.ID))
+			}
+		}
+	}
+	return nil
 }
 
 func (a *app) answer(cmd *cobra.Command, id string, f answerFlags) error {

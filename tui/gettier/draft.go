@@ -134,6 +134,13 @@ func entryOf(s *spec.Sensor, values []spec.Extract) string {
 			if e.Regex != "" {
 				parts = append(parts, "regex: '"+e.Regex+"'")
 			}
+			if e.Table != nil {
+				t := "table: { column: " + strconv.Quote(e.Table.Column)
+				for column, is := range e.Table.Where { // one at most
+					t += ", where: { " + strconv.Quote(column) + ": " + strconv.Quote(is) + " }"
+				}
+				parts = append(parts, t+" }")
+			}
 			if e.Which != "" {
 				parts = append(parts, "which: "+e.Which)
 			}

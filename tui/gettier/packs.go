@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -15,16 +14,6 @@ import (
 	"gettier.dev/gettierd/sensors/verdict"
 	"gettier.dev/gettierd/tui/words"
 )
-
-// packRow is one pack as people see it.
-type packRow struct {
-	Name     string `json:"name"`
-	State    string `json:"state"` // enabled | changed | offered | not here | unknown
-	Sensors  int    `json:"sensors"`
-	Premises int    `json:"premises"`
-	About    string `json:"about"`
-	Hash     string `json:"hash"`
-}
 
 func (a *app) sensorsPacks() *cobra.Command {
 	cmd := &cobra.Command{
@@ -76,41 +65,6 @@ func findPack(name string) (parsedPack, error) {
 	return parsePack(all[i])
 }
 
-func installed(program string) bool {
-	_, err := exec.LookPath(program)
-	return err == nil
-}
-
-// state is where a pack stands, by what the daemon says of its definitions.
-func (p parsedPack) state(known []ipc.Sensor) string {
-	hashes := map[string]string{}
-	for _, s := range p.sensors {
-		hashes["sensor "+s.ID] = s.Hash
-	}
-	for _, pr := range p.premises {
-		hashes["premise "+pr.ID] = pr.Hash
-	}
-	in, same := 0, 0
-	for _, s := range known {
-		if packs.Of(s.File) != p.Name {
-			continue
-		}
-		in++
-		if s.InForce && s.State == ipc.SensorApproved && hashes[s.Kind+" "+s.ID] == s.Hash {
-			same++
-		}
-	}
-	switch {
-	case in == 0 && !p.Fits(installed):
-		return "not here"
-	case in == 0:
-		return "offered"
-	case same == len(hashes) && in == same:
-		return "enabled"
-	}
-	return "changed"
-}
-
 func (a *app) packsList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "every pack, and whether it is enabled and fits this machine",
@@ -122,24 +76,11 @@ func (a *app) packsList() *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			l, err := allSensors(cmd, c, ipc.SensorQuery{})
+			l, err := c.Packs(cmd.Context())
 			if err != nil {
 				return err
 			}
-			all, err := packs.All()
-			if err != nil {
-				return err
-			}
-			rows := []packRow{}
-			for _, p := range all {
-				parsed, err := parsePack(p)
-				if err != nil {
-					return err
-				}
-				rows = append(rows, packRow{
-					Name: p.Name, State: parsed.state(l.Items), Sensors: len(parsed.sensors), Premises: len(parsed.premises), About: p.About, Hash: p.Hash,
-				})
-			}
+			rows := l.Items
 			pr := newPrinter(a.out)
 			if a.json {
 				pr.value(rows)
@@ -147,7 +88,7 @@ func (a *app) packsList() *cobra.Command {
 			}
 			table := [][]string{{"PACK", "STATE", "SENSORS", "PREMISES", "MEASURES"}}
 			for _, r := range rows {
-				table = append(table, []string{r.Name, r.State, fmt.Sprint(r.Sensors), fmt.Sprint(r.Premises), r.About})
+				table = append(table, []string{r.Name, strings.ReplaceAll(r.State, "_", " "), fmt.Sprint(r.Sensors), fmt.Sprint(r.Premises), r.About})
 			}
 			pr.table(table)
 			return nil

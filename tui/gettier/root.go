@@ -98,7 +98,12 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	f.StringVar(&a.socket, "socket", "", "the daemon's socket (default: where gettierd puts it)")
 	f.StringVar(&a.state, "state", "", "the daemon's state directory, when it is not the usual one")
-	c.PersistentPreRun = func(*cobra.Command, []string) { a.began = true }
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Cobra looks at these after this call, when a fault would count as the command's.
+		err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups())
+		a.began = err == nil
+		return err
+	}
 	c.AddCommand(
 		a.hookCommand(), a.mcpCommand(), a.reportCommand(),
 		a.statusCommand(), a.upCommand(), a.downCommand(), a.runCommand(), a.envCommand(), a.holdsCommand(), a.answerCommand(), a.tellCommand(), a.factsCommand(), a.turnsCommand(), a.whyCommand(), a.weekCommand(),

@@ -33,6 +33,7 @@ var tellers = map[lemma.Kind]func(*teller, ipc.Entry) error{
 	lemma.KHoldOpened:          told((*teller).hold),
 	lemma.KHoldAnswered:        told((*teller).answered),
 	lemma.KAnswerRefused:       told((*teller).refused),
+	lemma.KAnswerRevoked:       told((*teller).revoked),
 	lemma.KHoldExpired:         told((*teller).expired),
 	lemma.KHoldCancelled:       told((*teller).cancelled),
 	lemma.KGateDecided:         told((*teller).decided),
@@ -248,6 +249,10 @@ func (t *teller) answered(e ipc.Entry, b lemma.HoldAnsweredBody) {
 	for _, an := range b.Answers {
 		t.say("hold", e, "%s by %s via %s  %s", string(an.Answer), words.Person(an.By), an.By.Via, an.Text)
 	}
+}
+
+func (t *teller) revoked(e ipc.Entry, b lemma.AnswerRevoked) {
+	t.say("hold", e, "the answer to hold %s was taken back, by %s", words.ShortID(b.Hold), words.Person(b.By))
 }
 
 func (t *teller) refused(e ipc.Entry, b lemma.AnswerRefused) {

@@ -22,7 +22,7 @@ var dangers = []danger{
 	{".rm(", Destroy, "code.rm"}, {"rm(", Destroy, "code.rm"}, {"rm_rf", Destroy, "code.rm"}, {".rmSync", Destroy, "code.rm"}, {".rmdir(", Destroy, "code.rm"}, {".truncate(", Destroy, "code.truncate"}, {"os.RemoveAll", Destroy, "code.rm"}, {"Files.delete", Destroy, "code.rm"}, {"deleteRecursively", Destroy, "code.rm"},
 
 	{".purge(", Destroy, "code.drop"}, {".destroy(", Destroy, "code.drop"}, {"flushdb", Destroy, "code.drop"}, {"flushAll", Destroy, "code.drop"}, {"objects.all().delete", Destroy, "code.drop"},
-	{".drop(", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
+	{".drop(", Destroy, "code.drop"}, {".delete_all", Destroy, "code.drop"}, {".destroy_all", Destroy, "code.drop"}, {"flushall", Destroy, "code.drop"}, {"Remove-Item", Destroy, "code.rm"}, {"Format-Volume", Catastrophe, "code.format"},
 	{"]::Delete(", Destroy, "code.rm"}, {"Clear-Disk", Catastrophe, "code.format"}, {"del /", Destroy, "code.rm"}, {"rd /", Destroy, "code.rm"}, {"rmdir /", Destroy, "code.rm"}, {"format c:", Catastrophe, "code.format"}, {"Remove-", Destroy, "code.rm"}, {"ri -", Destroy, "code.rm"}, {"Stop-Computer", Destroy, "code.stop"}, {"Clear-Content", Destroy, "code.truncate"},
 	{"os.system", Opaque, "code.exec"}, {"subprocess", Opaque, "code.exec"}, {"os.popen", Opaque, "code.exec"}, {"os.exec", Opaque, "code.exec"}, {"pty.spawn", Opaque, "code.exec"}, {"child_process", Opaque, "code.exec"}, {"execSync", Opaque, "code.exec"}, {"spawnSync", Opaque, "code.exec"},
 	{"system(", Opaque, "code.exec"}, {"system ", Opaque, "code.exec"}, {"exec(", Opaque, "code.exec"}, {"exec ", Opaque, "code.exec"}, {"eval(", Opaque, "code.eval"}, {"`", Opaque, "code.exec"}, {"%x", Opaque, "code.exec"}, {"qx", Opaque, "code.exec"}, {"Open3", Opaque, "code.exec"},
@@ -74,6 +74,9 @@ func interpreter(w *walker, c call) ruling {
 			code := joinCode(name, args[i+1:])
 			if r, ok := windowsText(w, name, code); ok && !args[i+1].dyn {
 				return r
+			}
+			if name == "powershell" || name == "pwsh" {
+				code = unquoted(code)
 			}
 			if args[i+1].dyn {
 				w.codeStrings(code)
@@ -147,6 +150,21 @@ func decoded(s string) string {
 // script is a file that an interpreter runs: what its name and its first words
 // say, and a mutation at the least.
 func script(w *walker, c call, argv []word) ruling {
+	if by := base(c.args[0].s); (by == "deno" || by == "bun") && argv[0].s == "run" {
+		for i, a := range argv[1:] {
+			if a.s != "" && a.s[0] != '-' {
+				argv = argv[i+1:]
+				break
+			}
+		}
+	}
+	if spec, ok := strings.CutPrefix(argv[0].s, "npm:"); ok { // deno runs a package's program
+		if i := strings.LastIndexByte(spec, '@'); i > 0 {
+			spec = spec[:i]
+		}
+		w.exec(call{args: append([]word{{s: base(spec)}}, argv[1:]...), in: c.in})
+		return mutate("script", "runs the package "+spec)
+	}
 	w.script(base(c.args[0].s), argv[0], argv[1:], c.in)
 	name := base(argv[0].s)
 	r := mutate("script", "runs the script "+argv[0].s)
@@ -198,11 +216,48 @@ func codeRuling(code string) ruling {
 		}
 	}
 	if !r.effect.AtLeast(Destroy) {
+		if e, rule, why := executedSQL(code); e.AtLeast(Destroy) {
+			r = ruling{effect: e, rule: rule, why: "code that executes " + why}
+		}
+	}
+	if !r.effect.AtLeast(Destroy) {
 		if name := destructiveCall(code); name != "" {
 			r = ruling{effect: Destroy, rule: "code.call", why: "code that calls " + name}
 		}
 	}
 	return r
+}
+
+// executedSQL rules on the statements that code hands to a database: the literals
+// that begin an argument of execute, query and the like.
+func executedSQL(code string) (Effect, string, string) {
+	e, rule, why := ReadOnly, "", ""
+	for _, call := range [...]string{"execute(", "executemany(", "executescript(", "query(", "exec(", "raw(", "run(", "executeRaw(", "executeRawUnsafe(", "text("} {
+		for rest := code; ; {
+			_, after, ok := strings.Cut(rest, call)
+			if !ok {
+				break
+			}
+			rest = after
+			lit := strings.TrimLeft(after, " frub\n\t")
+			if lit == "" || strings.IndexByte("\"'`", lit[0]) < 0 {
+				continue
+			}
+			quote := lit[:1]
+			if strings.HasPrefix(lit, strings.Repeat(quote, 3)) {
+				quote = strings.Repeat(quote, 3)
+			}
+			text, _, _ := strings.Cut(lit[len(quote):], quote)
+			first, _, _ := strings.Cut(strings.TrimLeft(text, " \n\t"), " ")
+			if !startsSQL(first) {
+				continue
+			}
+			if se, sr, sw := SQL(text); se.Rank() > e.Rank() {
+				e, rule, why = se, sr, sw
+			}
+		}
+	}
+	return e, rule, why
 }
 
 // destructiveCall finds a call in code whose name says that it takes away more

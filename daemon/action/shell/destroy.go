@@ -270,6 +270,13 @@ func files(w *walker, c call) ruling {
 		if n := len(pos); n > 1 && pos[n-1].s == "/dev/null" {
 			return destroy("mv.null", "moves files into nothing", pos...)
 		}
+		if n := len(pos); n > 1 {
+			for _, p := range pos[:n-1] {
+				if from, to := joinPath(w.cwd, p.s), joinPath(w.cwd, pos[n-1].s); systemFile(from) && !systemFile(to) && !strings.HasPrefix(to, from) {
+					return destroy("mv.system", "moves "+p.s+" away from where the system looks for it", pos...)
+				}
+			}
+		}
 		return mutate("write.move", "moves files", pos...)
 	case "chmod", "chown", "chgrp", "setfacl", "chattr":
 		if len(pos) > 0 {

@@ -68,6 +68,7 @@ func (w *walker) makefile(c call) {
 	w.wraps = append(w.wraps, scriptWrap+"make")
 	w.scripts++
 	for _, t := range texts {
+		w.spend(t)
 		for _, cmd := range recipes(t, goals) {
 			w.nested(cmd, stream{})
 		}
@@ -77,13 +78,15 @@ func (w *walker) makefile(c call) {
 	w.active["file make"]--
 }
 
+// rule is what stands under one line of targets.
+type rule struct{ needs, runs []string }
+
 // recipes are the command lines that a makefile runs for its goals, and those of
 // $(shell …), which run whatever the goal.
 func recipes(text string, goals []string) []string {
-	type target struct{ needs, runs []string }
-	targets, vars := map[string]*target{}, map[string]string{}
+	targets, vars := map[string][]*rule{}, makeVars{text: map[string]string{}, done: map[string]string{}}
 	var out []string
-	var cur []*target
+	cur := &rule{}
 	for l := range strings.SplitSeq(strings.ReplaceAll(clip(text), "\\\n", " "), "\n") {
 		for rest := l; ; { // runs when the makefile is read
 			_, after, ok := strings.Cut(rest, "$(shell ")
@@ -105,14 +108,12 @@ func recipes(text string, goals []string) []string {
 			rest = after[n:]
 		}
 		if cmd, ok := strings.CutPrefix(l, "\t"); ok {
-			for _, t := range cur {
-				t.runs = append(t.runs, cmd)
-			}
+			cur.runs = append(cur.runs, cmd)
 			continue
 		}
 		head, value, isVar := strings.Cut(l, "=")
-		if name := strings.TrimRight(head, ":?+! \t"); isVar && name != "" && !strings.ContainsAny(strings.TrimSpace(name), " \t:") {
-			vars[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		if name := strings.TrimSpace(strings.TrimRight(head, ":?+! \t")); isVar && name != "" && !strings.ContainsAny(name, " \t:") {
+			vars.text[name] = strings.TrimSpace(value)
 			continue
 		}
 		names, needs, ok := strings.Cut(l, ":")
@@ -120,73 +121,87 @@ func recipes(text string, goals []string) []string {
 			continue
 		}
 		needs, inline, has := strings.Cut(strings.TrimPrefix(needs, ":"), ";")
-		cur = nil
+		cur = &rule{needs: strings.Fields(needs)}
+		if has {
+			cur.runs = []string{inline}
+		}
 		for _, n := range strings.Fields(names) {
-			t := targets[n]
-			if t == nil {
-				t = &target{}
-				targets[n] = t
-			}
-			t.needs = append(t.needs, strings.Fields(needs)...)
-			if has {
-				t.runs = append(t.runs, inline)
-			}
-			if cur = append(cur, t); len(goals) == 0 && !strings.HasPrefix(n, ".") {
+			if targets[n] = append(targets[n], cur); len(goals) == 0 && !strings.HasPrefix(n, ".") {
 				goals = []string{n}
 			}
 		}
 	}
-	seen := map[string]bool{}
-	for len(goals) > 0 && len(seen) < maxPaths {
+	seen, ran := map[string]bool{}, map[*rule]bool{}
+	for len(goals) > 0 {
 		g := goals[0]
-		goals = goals[1:]
-		t := targets[g]
-		if t == nil || seen[g] {
+		if goals = goals[1:]; seen[g] {
 			continue
 		}
 		seen[g] = true
-		goals = append(goals, t.needs...)
-		for _, cmd := range t.runs {
-			out = append(out, makeVars(strings.TrimLeft(cmd, "@-+ \t"), vars, 0))
+		for _, r := range targets[g] {
+			if ran[r] {
+				continue
+			}
+			ran[r] = true
+			goals = append(goals, r.needs...)
+			for _, cmd := range r.runs {
+				out = append(out, vars.put(strings.TrimLeft(cmd, "@-+ \t"), 0))
+			}
 		}
 	}
 	return out
 }
 
-// makeVars puts a makefile's variables in; what it does not know is left to the
-// shell's reading as a variable without a value.
-func makeVars(s string, vars map[string]string, depth int) string {
-	if depth > 4 || strings.IndexByte(s, '$') < 0 {
+// makeVars are a makefile's variables as written, and as far as they are put in.
+type makeVars struct{ text, done map[string]string }
+
+// put puts the variables in; what is not known is left to the shell's reading as a
+// variable without a value.
+func (v makeVars) put(s string, depth int) string {
+	if depth > 8 || strings.IndexByte(s, '$') < 0 {
 		return s
 	}
 	var b strings.Builder
-	for i := 0; i < len(s) && b.Len() < maxText; i++ {
+	for i := 0; i < len(s) && b.Len() < maxWord; i++ {
 		if s[i] != '$' || i+1 >= len(s) {
 			b.WriteByte(s[i])
 			continue
 		}
-		switch c := s[i+1]; c {
-		case '$':
+		open := s[i+1]
+		if open == '$' {
 			b.WriteByte('$')
 			i++
-		case '(', '{':
-			end := strings.IndexByte(s[i:], map[byte]byte{'(': ')', '{': '}'}[c])
-			if end < 0 {
-				return b.String() + s[i:]
-			}
-			name := s[i+2 : i+end]
-			if v, ok := vars[name]; ok {
-				b.WriteString(makeVars(v, vars, depth+1))
-			} else if isName(name) {
-				b.WriteString("${" + name + "}")
-			} else {
-				b.WriteString("${MAKE_FUNCTION}")
-			}
-			i += end
-		default:
+			continue
+		}
+		if open != '(' && open != '{' {
 			b.WriteString("${MAKE_AUTO}")
 			i++
+			continue
 		}
+		shut := byte(')')
+		if open == '{' {
+			shut = '}'
+		}
+		end := strings.IndexByte(s[i:], shut)
+		if end < 0 {
+			return b.String() + s[i:]
+		}
+		name := s[i+2 : i+end]
+		switch text, ok := v.text[name]; {
+		case ok:
+			done, ok := v.done[name]
+			if !ok {
+				v.done[name] = "" // one that names itself
+				done = v.put(text, depth+1)
+				v.done[name] = done
+			}
+			b.WriteString(done)
+		case isName(name):
+			b.WriteString("${" + name + "}")
+		default:
+			b.WriteString("${MAKE_FUNCTION}")
+		}
+		i += end
 	}
 	return b.String()
 }

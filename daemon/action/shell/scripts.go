@@ -80,6 +80,15 @@ func (w *walker) texts(path string) []string {
 	return nil
 }
 
+// spend takes the reading of a file's text from the budget, so that a command that
+// runs a large file a thousand times is not read a thousand times.
+func (w *walker) spend(text string) {
+	w.steps -= len(text) / 16
+	if w.steps < 0 {
+		w.step()
+	}
+}
+
 // copied follows a known text to another name.
 func (w *walker) copied(name string, c call) {
 	if name != "cp" && name != "mv" && name != "install" && name != "ln" {
@@ -103,6 +112,7 @@ func (w *walker) script(by string, p word, args []word, in stream) {
 		return
 	}
 	for _, text := range w.texts(path) {
+		w.spend(text)
 		w.enter("file " + path)
 		w.wraps = append(w.wraps, scriptWrap+p.s)
 		w.scripts++
@@ -227,6 +237,7 @@ func (w *walker) packageScripts(name string, c call) {
 		names, rest = []string{"pre" + verb, verb, "post" + verb}, pos[min(1, len(pos)):]
 	}
 	for _, text := range w.texts(joinPath(w.cwd, dir+"package.json")) {
+		w.spend(text)
 		scripts := gjson.Get(text, "scripts")
 		for i, n := range names {
 			cmd := ""

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 type session map[string]string
@@ -67,5 +69,47 @@ func TestScripts(t *testing.T) {
 	wrote := Read("cat > a/y.sh <<'E'\nls\nE\ncd a && echo b >> z").Wrote
 	if len(wrote) != 2 || wrote[0] != (File{"a/y.sh", "ls\n"}) || wrote[1] != (File{"a/z", "b\n"}) {
 		t.Errorf("%q", wrote)
+	}
+}
+
+// FuzzScripts: whatever a session's files hold, a command that runs them is read to an
+// end, twice the same, and never milder than without them.
+func FuzzScripts(f *testing.F) {
+	f.Add("rm -rf data", "all: x\n\tls\nx: ; $(shell ls) $(X)\nX = $(X)\n", `{"scripts":{"a":"npm run a && ./x"}}`)
+	f.Add("#!/usr/bin/env python3\nimport os; os.system('./x; make')\n", "\\\n\t$$(\n", "{")
+	f.Fuzz(func(t *testing.T, script, makefile, manifest string) {
+		files := session{"x": script, "Makefile": makefile, "package.json": manifest}
+		for _, cmd := range []string{"bash x 1 2", "./x", ". ./x", "python x", "make", "make all x", "npm run a -- b", "npm i", "cp x y; ./y"} {
+			got, again := Reader{Files: files}.Read(cmd), Reader{Files: files}.Read(cmd)
+			if !reflect.DeepEqual(got, again) {
+				t.Fatalf("%q: two readings differ", cmd)
+			}
+			if alone := Read(cmd); got.Effect.Rank() < alone.Effect.Rank() {
+				t.Fatalf("%q: %s, without its files %s", cmd, got.Effect, alone.Effect)
+			}
+		}
+	})
+}
+
+// TestScriptsBudget: files that are made to be read for long are not.
+func TestScriptsBudget(t *testing.T) {
+	wide := strings.Repeat("a ", 8_000) + ": " + strings.Repeat("b ", 8_000) + "\n" + strings.Repeat("\tx\n", 8_000)
+	deep := "all:\n\techo $(A)\n"
+	for i, v := range []string{"A", "B", "C", "D", "E"} {
+		next := string(rune('B' + i))
+		deep += v + " = " + strings.Repeat("$("+next+")", 2_000) + "\n"
+	}
+	files := session{"Makefile": wide, "deep.mk": deep + "F =\n", "x": strings.Repeat("# nothing\n", 6_000), "package.json": `{"scripts":{` + strings.Repeat(`"a":"b",`, 7_000) + `"c":"ls"}}`}
+	for _, cmd := range []string{"make", "make -f deep.mk", strings.Repeat("bash x; ", 1_000), strings.Repeat("npm run c; ", 1_000), strings.Repeat("make a; ", 1_000)} {
+		began := time.Now()
+		if got := (Reader{Files: files}).Read(cmd); got.Effect.AtLeast(Destroy) {
+			t.Errorf("%.20q: %s", cmd, got.Effect)
+		}
+		if took := time.Since(began); took > 10*time.Second { // hours, were it read in full
+			t.Errorf("%.20q took %s", cmd, took)
+		}
+	}
+	if got := (Reader{Files: files}).Read(strings.Repeat("bash x; ", 1_000)); got.Effect != Opaque || got.Rule != "budget" {
+		t.Errorf("%s by %s", got.Effect, got.Rule)
 	}
 }

@@ -140,6 +140,13 @@ func redis(c call) ruling {
 		}
 		return mutate("db.session", "a redis session")
 	}
+	if cmd := strings.ToLower(pos[0].s); (cmd == "eval" || cmd == "eval_ro") && len(pos) > 1 {
+		for _, gone := range [...]string{"flush", "'del'", "\"del\"", "unlink"} {
+			if strings.Contains(strings.ToLower(pos[1].s), gone) {
+				return destroy("redis.flush", "runs a script that removes keys")
+			}
+		}
+	}
 	switch cmd := strings.ToLower(pos[0].s); cmd {
 	case "flushall", "flushdb", "shutdown", "debug", "del", "unlink", "xtrim", "ltrim":
 		return destroy("redis.flush", "redis "+cmd)

@@ -125,7 +125,7 @@ func asksHelp(args []word) bool {
 	case "--help", "-h", "-?", "-help":
 		return true
 	}
-	return n == 1 && args[n].s == "help"
+	return (n == 1 || base(args[0].s) == "aws") && args[n].s == "help"
 }
 
 // namedFor is the verb that a program of several words is called by, in front or
@@ -213,7 +213,8 @@ func destructiveFlag(f string) bool {
 	}
 	switch {
 	case strings.HasPrefix(f, "--delete-"), strings.HasPrefix(f, "--purge-"), strings.HasPrefix(f, "--wipe-"), strings.HasPrefix(f, "--erase-"):
-		return true
+		noun := f[strings.LastIndexByte(f, '-')+1:]
+		return !harmlessNouns[noun]
 	}
 	switch f {
 	case "--remove", "--remove-all", "--uninstall", "--unregister", "--unpublish", "--zap", "--delete", "--purge", "--destroy", "--drop", "--wipe", "--erase", "--truncate", "--force-reset", "--reset-offsets", "--factory-reset", "--drop-database", "--drop-tables":

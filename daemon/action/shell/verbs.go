@@ -174,7 +174,7 @@ var verbTables = map[string]verbTable{
 	"liquibase":             {read: phrases("status, validate, history, diff"), destroy: phrases("drop-all, dropAll, rollback*")},
 	"diesel":                {read: phrases("migration list, migration pending, print-schema"), destroy: phrases("database reset, database drop, migration revert, migration redo")},
 	"sqlx":                  {read: phrases("migrate info"), destroy: phrases("database drop, database reset, migrate revert")},
-	"goose":                 {read: phrases("status, version"), destroy: phrases("down, down-to, reset")},
+	"goose":                 {valued: "-dir -table -certfile", read: phrases("status, version, * * status, * * version"), destroy: phrases("down, down-to, reset, * * down, * * down-to, * * reset")},
 	"dbmate":                {read: phrases("status"), destroy: phrases("drop, rollback, down")},
 	"migrate":               {valued: "-path -database -source", read: phrases("version"), destroy: phrases("drop, down, force")},
 	"make":                  {destroy: phrases("destroy, nuke, drop-db, reset-db, db-reset, purge")},
@@ -222,7 +222,59 @@ const (
 )
 
 // verbs rules by tables of subcommands, and by a statement among the arguments.
-func verbs(w *walker, c call) ruling { return stronger(byTable(w, c), statementArg(c.args)) }
+func verbs(w *walker, c call) ruling {
+	r := stronger(byTable(w, c), statementArg(c.args))
+	name := base(c.args[0].s)
+	if code := frameworkCode(name, c.args); code != "" {
+		if e := codeRuling(code); e.effect.AtLeast(Destroy) {
+			r = stronger(r, e)
+		}
+	}
+	if name == "go" && len(c.args) > 2 && c.args[1].s == "run" {
+		for i, a := range c.args[2:] {
+			if a.s != "" && a.s[0] != '-' {
+				r = stronger(r, script(w, call{args: c.args, env: c.env, in: c.in}, c.args[i+2:]))
+				break
+			}
+		}
+	}
+	return r
+}
+
+// frameworkCode is the code that a framework's own command runs inside of the
+// application, "" for none.
+func frameworkCode(name string, args []word) string {
+	sub, flags := "", ""
+	switch name {
+	case "rails":
+		sub = "runner r"
+	case "manage.py", "django-admin":
+		sub, flags = "shell shell_plus", "-c --command"
+	case "artisan":
+		sub, flags = "tinker", "--execute"
+	case "mix":
+		sub, flags = "run eval", "-e --eval"
+	default:
+		return ""
+	}
+	for i, a := range args {
+		if i == 0 || !takesValue(sub, a.s) {
+			continue
+		}
+		for j := i + 1; j < len(args); j++ {
+			if flags == "" && args[j].s != "" && args[j].s[0] != '-' {
+				return args[j].s
+			}
+			if v, ok := flagValue(flags, args[j:min(j+2, len(args))]); ok && flags != "" {
+				return v.s
+			}
+		}
+		if name == "mix" && i+1 < len(args) {
+			return args[i+1].s
+		}
+	}
+	return ""
+}
 
 func byTable(_ *walker, c call) ruling {
 	name := base(c.args[0].s)
@@ -260,12 +312,12 @@ func byTable(_ *walker, c call) ruling {
 	}
 	if effect == ReadOnly && t.general { // projects lists, projects delete does not
 		for i := words; i < min(len(pos), 5); i++ {
-			if destructiveWord(strings.ToLower(pos[i].s)) {
+			if destructiveWord(strings.ToLower(pos[i].s)) && !followsOption(c.args, pos[i].s) {
 				effect = Destroy
 			}
 		}
 	}
-	dry := hasFlag(c.args, "--dry-run", "--dry-run=client", "--dry-run=server", "--dryrun", "--check-only", "--what-if")
+	dry := hasFlag(c.args, "--dry-run", "--dry-run=client", "--dry-run=server", "--dryrun", "--check-only", "--what-if") || (name == "apt-get" || name == "apt" || name == "aptitude") && hasFlag(c.args, "-s", "--simulate", "--just-print", "--no-act", "--recon")
 	switch {
 	case effect == Destroy && dry:
 		return readOnly("a dry run of " + what)
@@ -309,6 +361,17 @@ func byTable(_ *walker, c call) ruling {
 		}
 	}
 	return mutate("verb."+name, what)
+}
+
+// followsOption reports a word that stands right behind a long option each time: its
+// value, as far as one can tell.
+func followsOption(args []word, s string) bool {
+	for i, a := range args {
+		if a.s == s && (i == 0 || !strings.HasPrefix(args[i-1].s, "--") || strings.IndexByte(args[i-1].s, '=') > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // subcommands are the plain words; options count as words when they come first,

@@ -81,6 +81,36 @@ var windowsAliases = map[string]string{
 	"cp": "Copy-Item", "copy": "Copy-Item", "cpi": "Copy-Item", "mv": "Move-Item", "move": "Move-Item", "mi": "Move-Item", "ren": "Rename-Item", "rni": "Rename-Item", "md": "New-Item", "mkdir": "New-Item", "ni": "New-Item", "sc": "Set-Content", "ac": "Add-Content", "kill": "Stop-Process", "spps": "Stop-Process",
 }
 
+// unquoted takes the texts in quotes out of PowerShell's code where nothing in it runs
+// a text.
+func unquoted(code string) string {
+	for _, d := range dangers {
+		if (d.rule == "code.exec" || d.rule == "code.eval") && strings.Contains(code, d.text) {
+			return code
+		}
+	}
+	if strings.ContainsAny(code, "&`") || strings.Contains(strings.ToLower(code), "invoke") {
+		return code
+	}
+	var b strings.Builder
+	quoted := byte(0)
+	for i := range len(code) {
+		switch c := code[i]; {
+		case quoted == 0 && (c == '"' || c == '\''):
+			quoted = c
+			b.WriteByte(c)
+		case c == quoted:
+			quoted = 0
+			b.WriteByte(c)
+		case quoted == '"' && c == '$': // it may hold a command
+			return code
+		case quoted == 0:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
 // windowsText reads a text for PowerShell or cmd as plain commands: words, quotes,
 // and ; | & between commands. Anything else in it (a block, a call of .NET, a
 // variable as a command) and it is left to the search for what destroys.
@@ -110,7 +140,15 @@ func windowsText(w *walker, name, text string) (ruling, bool) {
 			args[0].s = full
 		}
 		if _, _, ok := cmdlet(args[0].s); !ok {
-			plain = false
+			if name := strings.ToLower(head); KnownProgram(name) && name != "cmd" && name != "powershell" && name != "pwsh" {
+				args[0].s = name
+				w.exec(call{args: args})
+				if r.effect == "" || r.effect == ReadOnly {
+					r = mutate("script", "runs "+name)
+				}
+			} else {
+				plain = false
+			}
 		} else {
 			if one := powershell(w, call{args: args}); r.effect == "" || one.effect.Rank() > r.effect.Rank() {
 				r = one
