@@ -116,24 +116,19 @@ var quoteMarks = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", 
 // plain brings a text into one form: NFKC, plain quotes, no invisible
 // characters, single spaces.
 func plain(s string) string {
-	if len(s) > 4*maxClaim {
-		s = s[:4*maxClaim]
-	}
+	s = s[:min(len(s), 4*maxClaim)]
 	s = quoteMarks.Replace(norm.NFKC.String(strings.ToValidUTF8(s, " ")))
 	var b strings.Builder
-	space := false
+	var space bool
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029':
-			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
-				b.WriteByte('\n')
-			}
-			space = false
+		case strings.ContainsRune("\n\r\u2028\u2029", r):
+			b.WriteByte('\n')
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			space = true
 		case unicode.Is(unicode.Cf, r):
 		default:
-			if space && b.Len() > 0 {
+			if space {
 				b.WriteByte(' ')
 			}
 			space = false
