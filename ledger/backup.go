@@ -62,6 +62,9 @@ type Replaced struct {
 	Size  uint64   `json:"size"`  // entries of the new file, the one that records this included
 	Had   uint64   `json:"had"`   // entries that were seen of the old one; 0 when nothing was
 	Aside []string `json:"aside"` // the old files
+	// Forgotten counts the requests that the backup brought back and the old ledger
+	// had forgotten: they were dropped again.
+	Forgotten int `json:"forgotten"`
 }
 
 // RestoreOptions say whose ledger it is and what is allowed.
@@ -125,7 +128,11 @@ func restore(ctx context.Context, backup, path string, o RestoreOptions) (r Repl
 		return r, fmt.Errorf("%w: the backup has %d entries, the ledger had %d", ErrOlder, h.Size, r.Had)
 	}
 	why := []Draft{{Body: lemma.StateLost{Contract: lemma.Contract, Reason: fmt.Sprintf("restored from a backup of %d entries; the ledger had been seen with %d", h.Size, r.Had)}}}
-	err = takePlace(beside, path, why, o.Options, &r)
+	forgot, err := forgottenIn(ctx, path)
+	if err != nil {
+		return r, err
+	}
+	err = takePlace(ctx, beside, path, why, forgot, o.Options, &r)
 	return r, err
 }
 
@@ -144,8 +151,8 @@ func seenOutside(o Options) (uint64, error) {
 }
 
 // takePlace gives the new file the ledger's name, after moving what is there
-// aside, and records why it did.
-func takePlace(beside, path string, why []Draft, o Options, r *Replaced) error {
+// aside, and records why it did. What was forgotten does not come back with it.
+func takePlace(ctx context.Context, beside, path string, why []Draft, forgot []lemma.RequestForgotten, o Options, r *Replaced) error {
 	now := time.Now
 	if o.Now != nil {
 		now = o.Now
@@ -182,7 +189,10 @@ func takePlace(beside, path string, why []Draft, o Options, r *Replaced) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.Append(context.Background(), why...)
+	ctx = context.WithoutCancel(ctx) // it has taken the place
+	if _, err = l.Append(ctx, why...); err == nil {
+		r.Forgotten, err = l.forgetAgain(ctx, forgot)
+	}
 	r.Size = l.Head().Size
 	return errors.Join(err, l.Close())
 }

@@ -160,11 +160,6 @@ func (f *fold) apply(e chain.Entry, value lemma.Body) error {
 		return f.holdEnds(b.Hold, lemma.HoldExpired)
 	case lemma.HoldCancelledBody:
 		return f.holdEnds(b.Hold, lemma.HoldCancelled)
-	case lemma.BlobForgotten:
-		if old, _ := fromU64(f.s.get(bState, statePruned)); b.Through >= e.Seq || b.Through < old {
-			return nil
-		}
-		return f.s.put(bState, statePruned, u64(b.Through))
 	}
 	return nil
 }
@@ -184,8 +179,8 @@ func (f *fold) flush() (map[string]*TurnRow, error) {
 // statePruned holds the sequence number up to which blobs may be gone.
 var statePruned = []byte("pruned")
 
-// refs notes for each blob that the entry names that it does, and strikes those
-// that it says were forgotten. Blobs are found by the form that all bodies give them: a member whose name ends in _blob.
+// refs notes for each blob that the entry names that it does, strikes those that
+// it says were forgotten, and keeps up to where blobs may be gone. Blobs are found by the form that all bodies give them: a member whose name ends in _blob.
 func (f *fold) refs(e chain.Entry) error {
 	for _, sum := range blobRefs(e.Body) {
 		if err := f.s.put(bBlobRefs, sum[:], u64(e.Seq)); err != nil {
@@ -195,6 +190,11 @@ func (f *fold) refs(e chain.Entry) error {
 	for _, sum := range archive.Forgotten(e) {
 		if err := f.s.del(bBlobRefs, sum[:]); err != nil {
 			return err
+		}
+	}
+	if n, ok := archive.Through(e); ok {
+		if old, _ := fromU64(f.s.get(bState, statePruned)); n >= old {
+			return f.s.put(bState, statePruned, u64(n))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"gettier.dev/gettierd/ledger/archive"
@@ -37,6 +38,37 @@ func (l *Ledger) ForgetRequest(ctx context.Context, turn string, by lemma.Answer
 		return 0, 0, fmt.Errorf("forget request: %w", err)
 	}
 	return 1, size, nil
+}
+
+// forgottenIn reads which requests were forgotten in a ledger file, sound or
+// damaged: none when there is no file.
+func forgottenIn(ctx context.Context, path string) ([]lemma.RequestForgotten, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("search the old ledger for what was forgotten: %w", err)
+	}
+	defer f.Close()
+	w := newWreck(f, nil)
+	if err := w.scan(ctx); err != nil {
+		return nil, fmt.Errorf("search the old ledger for what was forgotten: %w", err)
+	}
+	return w.forgot, nil
+}
+
+// forgetAgain drops the requests that a restored ledger brought back. One that it
+// never had, or no longer has, is none of them.
+func (l *Ledger) forgetAgain(ctx context.Context, forgot []lemma.RequestForgotten) (n int, err error) {
+	for _, f := range forgot {
+		blobs, _, err := l.ForgetRequest(ctx, f.Turn, f.By)
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrNotKept) {
+			return n, err
+		}
+		n += blobs
+	}
+	return n, nil
 }
 
 // requestOf finds the blob of a turn's request, and its size in the file.

@@ -166,6 +166,62 @@ func TestRepairForgotten(t *testing.T) {
 	}
 }
 
+// TestRestoreForgotten: a backup from before does not bring a forgotten request
+// back, whether the ledger that knows of it can be opened or not.
+func TestRestoreForgotten(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		ctx := context.Background()
+		b := newBench(t)
+		l := b.open(t)
+		gone, kept := `{"a":"gone"}`, `{"a":"kept"}`
+		asked(t, l, "t_1", gone)
+		asked(t, l, "t_2", kept)
+		backup := filepath.Join(t.TempDir(), "backup.db")
+		f, err := os.Create(backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Snapshot(ctx, f); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		asked(t, l, "t_3", `{"a":"later"}`) // the backup has no such turn
+		for _, turn := range []string{"t_1", "t_3"} {
+			if _, _, err := l.ForgetRequest(ctx, turn, lemma.Answerer{UID: 7, Via: "cli"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if damaged {
+			wreck(t, b)
+		}
+		r, err := ledger.Restore(ctx, backup, b.path(), ledger.RestoreOptions{Options: b.opt, Older: true})
+		if err != nil || r.Forgotten != 1 {
+			t.Fatalf("damaged %t: %+v %v", damaged, r, err)
+		}
+		l = b.open(t)
+		if got := verified(t, l); got.Blobs != 1 || got.Forgotten != 1 {
+			t.Errorf("damaged %t: %+v", damaged, got)
+		}
+		if _, err := l.Blob(sum(gone)); err == nil {
+			t.Errorf("damaged %t: a backup brought back what was forgotten", damaged)
+		}
+		if _, err := l.Blob(sum(kept)); err != nil {
+			t.Errorf("damaged %t: %v", damaged, err)
+		}
+		if e, _, err := l.At(r.Size - 1); err != nil || e.Turn != "t_1" || !bytes.Contains(e.Body, []byte(`"uid":7`)) {
+			t.Errorf("damaged %t: %+v %v", damaged, e, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A request that retention took first is not said to be forgotten by a person.
 func TestForgetRequestTooLate(t *testing.T) {
 	b := newBench(t)
@@ -245,6 +301,13 @@ func forgottenCases(t *testing.T) []forgottenCase {
 		{"forgotten-text", false, "a text for the list", [][2]string{{"turn.opened", named}, {"request.forgotten", list(`"` + h + `"`)}}, false},
 		{"forgotten-name", false, "another name for the list", [][2]string{{"turn.opened", named}, {"request.forgotten", `{"Sums":["` + h + `"],"contract":"0.9"}`}}, false},
 		{"forgotten-deep", false, "the list stands in another member", [][2]string{{"turn.opened", named}, {"request.forgotten", `{"a":{"sums":["` + h + `"]},"contract":"0.9"}`}}, false},
+		{"forgotten-no-name", true, "upper case where a blob would be named", [][2]string{{"turn.opened", `{"contract":"0.9","request_blob":"` + strings.ToUpper(h) + `"}`}}, false},
+		{"pruned", true, "a request is named, pruned, and not there", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":1}`}}, false},
+		{"pruned-odd", true, "what else stands beside through does not matter", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"blobs":"x","contract":"0.9","through":1}`}}, false},
+		{"pruned-name", false, "another name for through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"Through":1,"contract":"0.9"}`}}, false},
+		{"pruned-text", false, "a text for through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":"1"}`}}, false},
+		{"pruned-late", false, "through is the entry's own number", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":2}`}}, false},
+		{"pruned-less", false, "it is named behind through", [][2]string{{"turn.opened", named}, {"blob.forgotten", `{"contract":"0.9","through":0}`}}, false},
 	} {
 		f := &forged{}
 		f.add(t, "chain.opened", `{"contract":"0.9","log_key":"`+hexOf(pub)+`"}`)

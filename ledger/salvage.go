@@ -65,7 +65,8 @@ type wreck struct {
 	// struck are the blobs that an entry says were forgotten, and the last that does:
 	// also one that nothing proves keeps them from coming back.
 	struck  map[[32]byte]uint64
-	notes   map[uint64][][]byte // what may be checkpoints, by size; who signed them is known along the walk
+	forgot  []lemma.RequestForgotten // by entries of this form, proved or not
+	notes   map[uint64][][]byte      // what may be checkpoints, by size; who signed them is known along the walk
 	outside *outside
 }
 
@@ -84,6 +85,8 @@ const (
 	pieceMax = maxBlob + 1<<20
 	// noteMax bounds a checkpoint in bytes; ours have about 250.
 	noteMax = 1 << 10
+	// forgotMax bounds the requests that a restore forgets again.
+	forgotMax = 1 << 16
 )
 
 // scan finds every leaf page that says where it is, and what lies on it.
@@ -185,6 +188,10 @@ func (w *wreck) strike(n uint64, raw []byte) {
 	}
 	for _, sum := range archive.Forgotten(e) {
 		w.struck[sum] = max(w.struck[sum], n)
+	}
+	var b lemma.RequestForgotten
+	if json.Unmarshal(e.Body, &b) == nil && len(w.forgot) < forgotMax {
+		w.forgot = append(w.forgot, b)
 	}
 }
 
@@ -344,7 +351,7 @@ func repair(ctx context.Context, path string, o Options) (r Replaced, p Prefix, 
 	if lost > 0 {
 		why = append(why, Draft{Body: lemma.BlobForgotten{Contract: lemma.Contract, Through: p.Size - 1, Blobs: lost, Reason: "damaged"}})
 	}
-	err = takePlace(beside, path, why, o, &r)
+	err = takePlace(ctx, beside, path, why, nil, o, &r)
 	return r, p, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"gettier.dev/gettierd/ledger/chain"
 	"github.com/klauspost/compress/zstd"
@@ -221,7 +222,7 @@ func (c codec) unpack(sum [32]byte, data []byte) ([]byte, error) {
 // parseSum reads a hash as bodies spell it.
 func parseSum(s string) ([32]byte, bool) {
 	var sum [32]byte
-	if len(s) != 64 {
+	if len(s) != 64 || strings.ContainsAny(s, "ABCDEF") {
 		return sum, false
 	}
 	_, err := hex.Decode(sum[:], []byte(s))

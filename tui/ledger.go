@@ -266,6 +266,7 @@ func ledgerKeys() []binding {
 			}
 			return ""
 		}},
+		{key: on("w", "w", "known"), in: inLedger, does: "what persons wrote down for models to read", do: func(m *Model) tea.Cmd { return m.knowledge() }, off: reachable},
 		{key: on("y", "y", "copy"), in: inLedger, does: "copy the value", do: func(m *Model) tea.Cmd {
 			r, _ := m.ledger.list.Selected()
 			m.clip(string(r.value))

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,6 +89,33 @@ func TestLedger(t *testing.T) {
 		r.key("enter")
 		r.wait(100 * time.Millisecond)
 		r.shows("what this key was", "1m")
+	})
+}
+
+// What persons wrote for models stands beside the facts, cleaned like them.
+func TestKnowledge(t *testing.T) {
+	onRig(t, 80, 24, Options{}, func(r *rig) {
+		r.key("2", "w")
+		r.wait(100 * time.Millisecond)
+		r.shows("nothing is kept for models to read", "gettier knowledge add")
+		r.key("esc")
+		r.d.Knowing = []lemma.Knowledge{
+			{ID: "k_01j0000000000000000000000a", Scope: "project:shop", Text: "staging shares its queue with production", Topics: []string{"queue", "db.target"}, Sensitivity: "internal"},
+			{ID: "k_01j0000000000000000000000b", Scope: "host", Text: "the vault\x1b[31m is upstairs", Topics: []string{}, Sensitivity: "secret"},
+		}
+		r.key("w")
+		r.wait(100 * time.Millisecond)
+		r.shows("staging shares its queue with production", "called by  queue, db.target", "shop · internal", "secret, never sent", "is upstairs", "gettier knowledge edit")
+		r.hides("nothing is kept", "\x1b[31m is")
+		r.key("esc")
+		r.d.mu.Lock()
+		r.d.down = errors.New("no answer")
+		r.d.mu.Unlock()
+		r.key("w")
+		r.wait(100 * time.Millisecond)
+		r.shows("could not be read", "no answer")
+		r.key("esc")
+		r.shows("proxy.config limit")
 	})
 }
 

@@ -170,6 +170,13 @@ func (f *fake) answered(h lemma.Hold) {
 	f.Append(h.Turn, b)
 }
 
+func (f *fake) Knowledge(ctx context.Context, q ipc.KnowledgeQuery) (ipc.List[lemma.Knowledge], error) {
+	if err := f.called("knowledge"); err != nil {
+		return ipc.List[lemma.Knowledge]{}, err
+	}
+	return f.Backend.Knowledge(ctx, q)
+}
+
 func (f *fake) Tell(ctx context.Context, t ipc.Tell) (lemma.Fact, error) {
 	if err := f.called("tell"); err != nil {
 		return lemma.Fact{}, err

@@ -34,6 +34,7 @@ type Daemon interface {
 	Facts(ctx context.Context, q ipc.FactQuery) (ipc.List[lemma.Fact], error)
 	Tell(ctx context.Context, t ipc.Tell) (lemma.Fact, error)
 	InvalidateFact(ctx context.Context, id string, i ipc.Invalidation) (lemma.Fact, error)
+	Knowledge(ctx context.Context, q ipc.KnowledgeQuery) (ipc.List[lemma.Knowledge], error)
 	Turns(ctx context.Context, q ipc.TurnQuery) (ipc.List[ipc.Turn], error)
 	Turn(ctx context.Context, id string) (ipc.TurnDetail, error)
 	Blob(ctx context.Context, sum string) ([]byte, error)

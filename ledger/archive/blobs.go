@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"gettier.dev/gettierd/ledger/chain"
 )
 
-// Refs calls fn for each blob that a body names: 64 hex digits in a member
+// Refs calls fn for each blob that a body names: 64 lower-case hex digits in a member
 // whose name ends in _blob. The body is canonical.
 func Refs(body []byte, fn func(sum [32]byte)) {
 	mark := []byte(`_blob":"`)
@@ -24,7 +25,7 @@ func Refs(body []byte, fn func(sum [32]byte)) {
 		body = body[i+len(mark):]
 		end := bytes.IndexByte(body, '"')
 		var sum [32]byte
-		if end == 2*len(sum) {
+		if end == 2*len(sum) && lower(body[:end]) {
 			if _, err := hex.Decode(sum[:], body[:end]); err == nil {
 				fn(sum)
 			}
@@ -55,6 +56,23 @@ func Forgotten(e chain.Entry) [][32]byte {
 	return sums
 }
 
+// Through is the sequence number up to which a blob.forgotten says that blobs may
+// be gone; false for other kinds, and for one that says nothing.
+func Through(e chain.Entry) (uint64, bool) {
+	if e.Kind != "blob.forgotten" {
+		return 0, false
+	}
+	var b map[string]json.RawMessage // a struct would take a member "Through", too, and nothing for 0
+	if json.Unmarshal(e.Body, &b) != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b["through"]), 10, 64)
+	return n, err == nil && n < e.Seq
+}
+
+// lower reports that no letter is upper case.
+func lower(s []byte) bool { return !bytes.ContainsAny(s, "ABCDEF") }
+
 // note remembers which blobs an entry names, and up to where they may be gone.
 func (c *checker) note(l leaf) {
 	Refs(l.entry.Body, func(sum [32]byte) {
@@ -70,14 +88,8 @@ func (c *checker) note(l leaf) {
 			c.struck[sum] = true
 		}
 	}
-	if l.entry.Kind != "blob.forgotten" {
-		return
-	}
-	var b struct {
-		Through uint64 `json:"through"`
-	}
-	if json.Unmarshal(l.entry.Body, &b) == nil && b.Through < l.seq && (c.pruned == nil || b.Through >= *c.pruned) {
-		c.pruned = &b.Through
+	if n, ok := Through(l.entry); ok && (c.pruned == nil || n >= *c.pruned) {
+		c.pruned = &n
 	}
 }
 

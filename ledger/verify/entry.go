@@ -143,12 +143,12 @@ func validTime(s string) bool {
 	return day >= 1 && day <= days
 }
 
-// blobsOf lists the blobs that a body names: 64 hex digits in a member whose
+// blobsOf lists the blobs that a body names: 64 lower-case hex digits in a member whose
 // name ends in _blob.
 func blobsOf(body []byte) (sums []Digest) {
 	for _, part := range bytes.Split(body, []byte(`_blob":"`))[1:] {
 		digits, _, _ := bytes.Cut(part, []byte(`"`))
-		if raw, err := hex.DecodeString(string(digits)); err == nil && len(raw) == sha256.Size {
+		if raw, err := hex.DecodeString(string(digits)); err == nil && len(raw) == sha256.Size && !bytes.ContainsAny(digits, "ABCDEF") {
 			sums = append(sums, Digest(raw))
 		}
 	}

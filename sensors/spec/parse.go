@@ -324,7 +324,10 @@ func (r *reader) command(n ast.Node) []Word {
 		if f == absent {
 			return nil
 		}
-		words, err = Split(s)
+		if words, err = Split(s); err != nil {
+			r.commandFaults(n, p, s)
+			return nil
+		}
 	}
 	if err != nil {
 		var se *SplitError
@@ -335,6 +338,33 @@ func (r *reader) command(n ast.Node) []Word {
 		return nil
 	}
 	return words
+}
+
+// commandFaults reports what is wrong with a command, once a word: a faulty byte
+// is read as a letter to find the next.
+func (r *reader) commandFaults(n ast.Node, p Pos, text string) {
+	last := -1
+	b := []byte(text)
+	for range 40 { // each costs a reading of the whole
+		_, err := Split(string(b))
+		var se *SplitError
+		if !errors.As(err, &se) {
+			return
+		}
+		if last >= 0 && se.Offset <= last {
+			if last > 0 && se.Offset == 0 { // of the program, which is looked at once the words are known
+				r.fault(p, "command: "+se.What, se.Hint)
+			}
+			return
+		}
+		if last < 0 || strings.ContainsAny(text[last:se.Offset], " \t\n") {
+			r.fault(inside(n, p, se.Offset), "command: "+se.What, se.Hint)
+		}
+		if last = se.Offset; last >= len(b) || b[last] >= 0x80 {
+			return
+		}
+		b[last] = 'x'
+	}
 }
 
 // inside moves p to a byte of a scalar where that is certain: plain and quoted

@@ -21,7 +21,8 @@ type gomod struct {
 	require  map[string]string
 	replaced map[string]bool
 	vendor   bool
-	work     bool // a go.work may choose other versions
+	work     bool   // a go.work may choose other versions
+	chosen   string // the toolchain that go.mod asks for, "" for none
 }
 
 func (s *search) gomod() (*gomod, bool) {
@@ -43,6 +44,9 @@ func (s *search) gomod() (*gomod, bool) {
 			m = &gomod{dir: d, path: f.Module.Mod.Path, require: map[string]string{}, replaced: map[string]bool{}}
 			if f.Go != nil {
 				m.version = f.Go.Version
+			}
+			if f.Toolchain != nil {
+				m.chosen = strings.TrimPrefix(f.Toolchain.Name, "go")
 			}
 			for _, r := range f.Require {
 				m.require[r.Mod.Path] = r.Mod.Version
@@ -126,8 +130,18 @@ func (s *search) golang(symbol string) Answer {
 	switch {
 	case unread.Package != "":
 		return unread
-	case len(absent) == 1:
+	case len(absent) == 1 && slash >= 0:
 		return absent[0]
+	case len(absent) == 1:
+		a := absent[0]
+		why, own := s.doubt("go", "", names[len(names)-1])
+		if why == "" && !own.importsOnly(pkg, a.Package) {
+			why = "not certain which package " + pkg + " is"
+		}
+		if why != "" {
+			a.Presence, a.Nearest, a.Why = Unknown, "", why
+		}
+		return a
 	}
 	a := absent[0]
 	a.Presence, a.Nearest, a.Why = Unknown, "", "several packages are called "+pkg
@@ -154,7 +168,12 @@ func (s *search) std(m *gomod) (dir, string, bool) {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	version := strings.TrimPrefix(strings.TrimSpace(line), "go")
-	if newer(m.version, version) {
+	switch s.env("GOTOOLCHAIN") {
+	case "", "auto", "path", "local":
+	default:
+		return dir{}, "", false // which one that is, is not looked into
+	}
+	if newer(m.version, version) || newer(m.chosen, version) {
 		return dir{}, "", false // another toolchain takes its place
 	}
 	return d.at("src"), version, true
@@ -162,6 +181,9 @@ func (s *search) std(m *gomod) (dir, string, bool) {
 
 // newer reports whether a Go version is beyond another one.
 func newer(want, have string) bool {
+	if want == "" {
+		return false
+	}
 	a, b := strings.Split(want, "."), strings.Split(have, ".")
 	for i := range a {
 		x, err := strconv.Atoi(a[i])
@@ -211,6 +233,8 @@ func (s *search) goImport(m *gomod, imp string) (goPackage, bool) {
 func (s *search) goRequired(m *gomod, mod, version, sub string) (goPackage, bool) {
 	p := goPackage{path: path.Join(mod, sub), version: version}
 	switch {
+	case m.version == "" || newer("1.17", m.version):
+		p.unknown = "go.mod does not list every version that is chosen"
 	case m.work:
 		p.unknown = "a workspace may choose another version"
 	case m.replaced[mod]:
@@ -359,6 +383,7 @@ func (d dir) goNames(names []string) (Presence, string, string) {
 	members := map[string]map[string]bool{}
 	open := map[string]bool{} // types that have members from elsewhere
 	parsed := 0
+	generates := false
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") || e.IsDir() {
 			continue
@@ -375,10 +400,14 @@ func (d dir) goNames(names []string) (Presence, string, string) {
 			continue
 		}
 		parsed++
+		generates = generates || strings.HasPrefix(text, "//go:generate ") || strings.Contains(text, "\n//go:generate ")
 		collect(f, top, members, open)
 	}
 	if parsed == 0 {
 		return Unknown, "", "it holds no Go package"
+	}
+	if generates && d.name == "" && (!top[names[0]] || len(names) > 1 && !members[names[0]][names[1]]) {
+		return Unknown, "", "part of the package may not be generated yet"
 	}
 	if !top[names[0]] {
 		return Absent, nearest(names[0], exported(top)), ""

@@ -22,6 +22,12 @@ var nodeBuiltins = map[string]bool{
 // everyObject are members that anything has.
 var everyObject = map[string]bool{
 	"toString": true, "valueOf": true, "constructor": true, "hasOwnProperty": true, "call": true, "apply": true, "bind": true, "name": true, "length": true, "prototype": true,
+	"on": true, "once": true, "off": true, "emit": true, "addListener": true, "removeListener": true, "removeAllListeners": true, "listeners": true, "listenerCount": true,
+	"eventNames": true, "prependListener": true, "setMaxListeners": true, "getMaxListeners": true, "rawListeners": true, "pipe": true, "unpipe": true, "read": true, "write": true,
+	"end": true, "destroy": true, "pause": true, "resume": true, "push": true, "pop": true, "shift": true, "unshift": true, "map": true, "filter": true, "reduce": true,
+	"forEach": true, "find": true, "findIndex": true, "some": true, "every": true, "includes": true, "indexOf": true, "join": true, "slice": true, "splice": true, "sort": true,
+	"concat": true, "flat": true, "flatMap": true, "keys": true, "values": true, "entries": true, "get": true, "set": true, "has": true, "delete": true, "clear": true, "add": true,
+	"size": true, "finally": true, "split": true, "trim": true, "replace": true, "test": true, "exec": true, "next": true, "return": true, "throw": true, "message": true, "stack": true,
 	"default": true, "then": true, "catch": true, "isPrototypeOf": true, "toLocaleString": true, "propertyIsEnumerable": true, "caller": true, "arguments": true, "__proto__": true,
 }
 
@@ -56,10 +62,47 @@ func (s *search) node(symbol string) Answer {
 			a.Why = "its package.json cannot be read"
 			return a
 		}
-		a.Presence, a.Nearest, a.Why = v.look(home, names)
+		if a.Presence, a.Nearest, a.Why = v.look(home, names); a.Presence == Absent {
+			if why := s.nodeDoubt(d, v, pkg, sub, names[0]); why != "" {
+				a.Presence, a.Nearest, a.Why = Unknown, "", why
+			}
+		}
 		return a
 	}
 	return Answer{Why: "no package " + pkg + " is installed here"}
+}
+
+// nodeDoubt says why a name that a package lacks may exist all the same.
+func (s *search) nodeDoubt(d dir, v *visit, pkg, sub, name string) string {
+	root := pkg[strings.LastIndexByte(pkg, '/')+1:]
+	why, own := s.doubt("node", root, name)
+	switch {
+	case why != "":
+		return why
+	case sub == "" && jsIdentifier.MatchString(root) && own.bindsJS(root, pkg):
+		return "the project calls something else so"
+	}
+	// Types and plugins add members to the packages whose names they bear.
+	for _, scope := range []string{"node_modules", "node_modules/@types"} {
+		entries, err := d.at(scope).list()
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			n := e.Name()
+			if n == pkg && scope == "node_modules" || strings.HasPrefix(n, ".") || !strings.Contains(n, root) {
+				continue
+			}
+			home := d.at(scope).at(n)
+			if v.done[home.path] {
+				continue
+			}
+			if said, _ := v.said(home, name); said {
+				return "another package may add it"
+			}
+		}
+	}
+	return ""
 }
 
 // nodePath splits @scope/pkg/sub.a.b.
@@ -144,10 +187,13 @@ func (v *visit) version(home dir) (string, error) {
 
 var (
 	// passes finds the packages whose exports a file hands on as its own.
-	passes = regexp.MustCompile(`(?:export\s*\*\s*(?:as\s+[\w$]+\s*)?from\s*|module\.exports\s*=\s*(?:[\w$.]+\()?\s*require\(\s*|__exportStar\(\s*require\(\s*|__reExport\([^)]*require\(\s*|Object\.assign\(\s*(?:module\.)?exports\s*,\s*require\(\s*|\.\.\.\s*require\(\s*|export\s*=\s*|import\s*=\s*require\(\s*)["']([^"'./][^"']*)["']`)
+	passes = regexp.MustCompile(`(?:export\s*\*\s*(?:as\s+[\w$]+\s*)?from\s*|module\.exports\s*=\s*(?:[\w$.]+\()?\s*require\(\s*|__exportStar\(\s*require\(\s*|__reExport\([^)]*require\(\s*|Object\.assign\(\s*(?:module\.)?exports\s*,\s*require\(\s*|\.\.\.\s*require\(\s*|export\s*=\s*|import\s*=\s*require\(\s*)["']([^"'./][^"']*|\.[^"'./][^"']*)["']`)
 	// starred catches loops that copy another package's members.
-	copies   = regexp.MustCompile(`for\s*\(\s*(?:var|let|const)\s+[\w$]+\s+in\s+[\w$.]+\s*\)|Object\.keys\([\w$]+\)\.(?:forEach|map)|Object\.(?:assign|defineProperty|defineProperties|entries|getOwnPropertyNames)\(\s*(?:module\.)?exports\b`)
-	required = regexp.MustCompile(`(?:require\(\s*|from\s*|import\s*)["']([^"'./][^"']*)["']`)
+	copies = regexp.MustCompile(`for\s*\(\s*(?:var|let|const)\s+[\w$]+\s+in\s+[\w$.]+\s*\)|Object\.keys\([\w$]+\)\.(?:forEach|map)|Object\.(?:assign|defineProperty|defineProperties|entries|getOwnPropertyNames)\(\s*(?:module\.)?exports\b`)
+	// descends catches classes, whose members may be another package's. What the
+	// runtime's own have to pass on is in everyObject.
+	descends = regexp.MustCompile(`\bextends\s|\binherits\(|\bsetPrototypeOf\(|\bObject\.create\(|\b__proto__\b|\b[mM]ixin`)
+	required = regexp.MustCompile(`(?:require\(\s*|from\s*|import\s*)["']([^"'./][^"']*|\.[^"'./][^"']*)["']`)
 	makes    = regexp.MustCompile(`new\s+Proxy\(|\bexports\[(?:[^"'\]]|["'][^"']*["']\s*\+)|\bprocess\.dlopen\b|\bbindings\(|node-gyp-build|\beval\(|new\s+Function\(|wasm`)
 	braces   = regexp.MustCompile(`export\s*(?:type\s*)?\{([^}]*)\}|module\.exports\s*=\s*\{([^}]*)\}`)
 )
@@ -207,9 +253,12 @@ func (v *visit) said(home dir, name string) (said bool, why string) {
 				others[m[1]] = true
 			}
 		}
-		if mentions(text, "for (", "for(", "Object.") && copies.MatchString(text) {
+		all := mentions(text, "for (", "for(", "Object.") && copies.MatchString(text)
+		if all || mentions(text, "extends", "inherits(", "Object.", "__proto__", "ixin") && descends.MatchString(text) {
 			for _, m := range required.FindAllStringSubmatch(text, 64) {
-				others[m[1]] = true
+				if all || !nodeBuiltins[strings.TrimPrefix(m[1], "node:")] {
+					others[m[1]] = true
+				}
 			}
 		}
 		if p.made == "" && mentions(text, "Proxy(", "exports[", "dlopen", "bindings(", "node-gyp", "eval(", "Function(", "wasm") && makes.MatchString(text) {
@@ -217,7 +266,7 @@ func (v *visit) said(home dir, name string) (said bool, why string) {
 		}
 	}
 	for other := range others {
-		found, w := v.other(other, name)
+		found, w := v.other(home, other, name)
 		if found {
 			return true, ""
 		}
@@ -345,7 +394,7 @@ func (p *packageFiles) walk(d dir, left int) error {
 var codeExts = []string{".js", ".cjs", ".mjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".json", ""}
 
 // other looks into a package whose exports may be handed on.
-func (v *visit) other(spec, name string) (bool, string) {
+func (v *visit) other(home dir, spec, name string) (said bool, why string) {
 	var pkg string
 	if parts := strings.SplitN(strings.TrimPrefix(spec, "node:"), "/", 3); strings.HasPrefix(spec, "@") && len(parts) > 1 {
 		pkg = parts[0] + "/" + parts[1]
@@ -355,15 +404,18 @@ func (v *visit) other(spec, name string) (bool, string) {
 	if nodeBuiltins[pkg] {
 		return false, "it hands on what the runtime has"
 	}
-	for _, d := range v.levels {
+	for _, d := range append([]dir{home}, v.levels...) { // its own before those beside it
+		if d.has("node_modules/.pnpm") || d.has("node_modules/.store") {
+			return false, "its own packages lie in a store"
+		}
 		if !d.isDir(path.Join("node_modules", pkg)) {
 			continue
 		}
-		home := d.at("node_modules").at(pkg)
-		if v.done[home.path] {
+		at := d.at("node_modules").at(pkg)
+		if v.done[at.path] {
 			return false, ""
 		}
-		return v.said(home, name)
+		return v.said(at, name)
 	}
 	return false, "it hands on a package that is not found"
 }

@@ -70,7 +70,7 @@ var (
 	pyImport = regexp.MustCompile(`(?m)^\s*(?:from\s+[\w.]+\s+)?import\s+(?:\(([^)]*)\)|([^\n\\]+))`)
 	pyStar   = regexp.MustCompile(`(?m)^\s*from\s+([\w.]+)\s+import\s+\*`)
 	// pyMakes are ways to have names that no line of the file says.
-	pyMakes = regexp.MustCompile(`__getattr__|\bglobals\(\)|\bsetattr\(|\bexec\(|\bsys\.modules\b|\b__path__\b|importlib|\b__dict__\b|lazy|\bvars\(\)|\blocals\(\)\.update`)
+	pyMakes = regexp.MustCompile(`__getattr__|\bglobals\(\)|\bsetattr\(|\bexec\(|\bsys\.modules\b|\b__path__\b|importlib|\b__dict__\b|lazy|\bvars\(|\blocals\(\)|\b__import__\(|\b_convert_?\(|\bglobal_enum\b|\bpkgutil\b|\bctypes\b`)
 )
 
 // python resolves module.name, package.module.Class.method. Absent is told of
@@ -130,6 +130,21 @@ func (s *search) python(symbol string) Answer {
 		a.Presence, a.Why = p.look(at, file, names[0])
 		if a.Presence == Absent {
 			a.Nearest = nearest(names[0], p.names)
+			if i >= len(own) {
+				why, files := s.doubt("python", parts[0], names[0])
+				if why == "" {
+					binds, imports := files.bindsPython(parts[0])
+					switch {
+					case binds:
+						why = "the project calls something else so"
+					case !imports && at.root != s.top && len(names) == len(parts)-1:
+						why = "the project does not import it" // a variable may have the name of a module that comes with python
+					}
+				}
+				if why != "" {
+					a.Presence, a.Nearest, a.Why = Unknown, "", why
+				}
+			}
 		}
 		if a.Presence == Exists && len(names) > 1 {
 			a.Presence, a.Why = Unknown, "members are not followed"
@@ -167,8 +182,11 @@ type pyModule struct {
 // look reads a module and those whose names it takes with a star.
 func (p *pyModule) look(at dir, file, name string) (Presence, string) {
 	key := path.Join(at.path, file)
-	if p.done[key] || len(p.done) > 60 {
+	if p.done[key] {
 		return Absent, ""
+	}
+	if len(p.done) > 60 {
+		return Unknown, "it takes names of too many modules"
 	}
 	p.done[key] = true
 	text, err := at.read(file)

@@ -46,6 +46,7 @@ type world struct {
 	stop   func()
 	stdin  io.Reader
 	signal func(pid int, s syscall.Signal) error
+	hide   func() (show func() error, err error)
 	more   []string           // further variables
 	seen   func(n int) string // the page as the editor first saw it the nth time
 }
@@ -74,7 +75,7 @@ func (w *world) run(ctx context.Context, args ...string) (code int, stdout, stde
 	defer cancel()
 	out := &untilBanner{cancel: cancel}
 	var errs bytes.Buffer
-	a := &app{in: w.stdin, out: out, err: &errs, env: w.env(), now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }, signal: w.signal}
+	a := &app{in: w.stdin, out: out, err: &errs, env: w.env(), now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }, signal: w.signal, hide: w.hide}
 	a.exec = func(path string, argv, env []string) error { // runs it beside us instead
 		cmd := exec.CommandContext(ctx, path)
 		cmd.Args, cmd.Env, cmd.Stdout, cmd.Stderr = argv, env, out, &errs

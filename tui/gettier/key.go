@@ -204,6 +204,14 @@ func (a *app) keyRevoke() *cobra.Command {
 // secretMax bounds a key that is read, in bytes; the daemon's bound is the same.
 const secretMax = 8 << 10
 
+// hidden closes our memory before a key is read; show opens it again.
+func (a *app) hidden() (show func() error, err error) {
+	if a.hide == nil {
+		return func() error { return nil }, nil
+	}
+	return a.hide()
+}
+
 func (a *app) keyStore() *cobra.Command {
 	return &cobra.Command{
 		Use:   "store-upstream NAME",
@@ -223,11 +231,9 @@ func (a *app) keyStore() *cobra.Command {
 			if err := c.MaySeal(cmd.Context()); err != nil {
 				return err
 			}
-			show := func() error { return nil }
-			if a.hide != nil {
-				if show, err = a.hide(); err != nil {
-					return err
-				}
+			show, err := a.hidden()
+			if err != nil {
+				return err
 			}
 			secret, err := a.readSecret("key of " + args[0] + ": ")
 			if err != nil {
@@ -337,6 +343,7 @@ func (a *app) ledgerRotateKey() *cobra.Command {
 			}
 			p.line("entry %d announces the new key; checkpoints from there on are signed with it:", r.Seq)
 			p.line("%s", r.Key)
+			p.line("take a new backup: those from before can be read and checked, not gone on with")
 			return nil
 		},
 	}

@@ -21,6 +21,7 @@ import (
 	"gettier.dev/gettierd/ledger"
 	"gettier.dev/gettierd/ledger/keyfile"
 	"gettier.dev/gettierd/sensors"
+	"gettier.dev/gettierd/tui/words"
 )
 
 func (a *app) ledgerCommand() *cobra.Command {
@@ -74,8 +75,12 @@ func (a *app) inForce(l config.Layout) (*config.Config, error) {
 }
 
 // logKey reads this installation's log key, and the one that is to follow it; it
-// is never made here.
-func logKey(keys string) (k keyfile.Keys, err error) {
+// is never made here. Nobody else reads our memory from then on: no daemon has to
+// look at who runs these commands.
+func (a *app) logKey(keys string) (k keyfile.Keys, err error) {
+	if _, err := a.hidden(); err != nil {
+		return k, err
+	}
 	k, err = keyfile.Read(keys)
 	if errors.Is(err, os.ErrNotExist) {
 		return k, &exit{code: exitRefused, err: errors.New("there is no log key here"), hint: "name the state directory that it lies in with --state"}
@@ -105,7 +110,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			o := ledger.InspectOptions{Full: full}
 			if len(pub) > 0 {
 				o.Key = pub
-			} else if own, err := logKey(keys); err == nil && len(args) == 0 {
+			} else if own, err := a.logKey(keys); err == nil && len(args) == 0 {
 				o.Key = own.Current.Public().(ed25519.PublicKey) // the daemon's own ledger is its key's
 			}
 			if here {
@@ -115,7 +120,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printHealth(file, h)
+			return a.printHealth(file, h, o.Key != nil)
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the log's public key in hex (default: this installation's for its own ledger, else the one that the file names)")
@@ -146,7 +151,7 @@ func lookInChild(ctx context.Context, file string, o ledger.InspectOptions) (h l
 	return ledger.InspectElsewhere(ctx, exec.Command(self, append(args, "--", file)...), file, o)
 }
 
-func (a *app) printHealth(file string, h ledger.Health) error {
+func (a *app) printHealth(file string, h ledger.Health, asked bool) error {
 	p := newPrinter(a.out)
 	if a.json {
 		p.value(h)
@@ -159,7 +164,11 @@ func (a *app) printHealth(file string, h ledger.Health) error {
 		case h.Damaged:
 			p.line("damaged  %s", file)
 			p.line("  %s", h.Reason)
-			p.line("  %d entries can be proved, %d are linked", h.Prefix.Size, h.Prefix.Linked)
+			if asked {
+				p.line("  %d entries can be proved, %d are linked", h.Prefix.Size, h.Prefix.Linked)
+			} else {
+				p.line("  %d entries are linked; how many can be proved shows with the log's --key", h.Prefix.Linked)
+			}
 			if h.Prefix.Size > 0 {
 				p.line("  keep them, and the damaged file: gettier ledger repair")
 			}
@@ -221,7 +230,8 @@ func (a *app) ledgerRestore() *cobra.Command {
 		Use:   "restore FILE",
 		Short: "put a copy of the ledger in its place, after checking all of it",
 		Long: "The daemon must be down. The copy is verified in full before anything is written. The ledger that\n" +
-			"is there is moved aside, never written over, and the restored one records where it came from.",
+			"is there is moved aside, never written over, and the restored one records where it came from. A\n" +
+			"request that was forgotten since the copy is forgotten in the restored ledger, too.",
 		Example: "  gettier ledger restore copy.db --yes",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -229,7 +239,7 @@ func (a *app) ledgerRestore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := logKey(keys)
+			key, err := a.logKey(keys)
 			if err != nil {
 				return err
 			}
@@ -277,7 +287,7 @@ func (a *app) ledgerRepair() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			key, err := logKey(keys)
+			key, err := a.logKey(keys)
 			if err != nil {
 				return err
 			}
@@ -309,6 +319,9 @@ func (a *app) printReplaced(r ledger.Replaced, what string) error {
 	p.line("%s  %d entries now, %d had been seen", what, r.Size, r.Had)
 	for _, f := range r.Aside {
 		p.line("  moved aside  %s", f)
+	}
+	if r.Forgotten > 0 {
+		p.line("  %s that you had forgotten did not come back with it", words.Count(r.Forgotten, "request", "requests"))
 	}
 	return nil
 }

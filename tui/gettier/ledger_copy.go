@@ -110,7 +110,7 @@ func (a *app) ledgerRebuild() *cobra.Command {
 				}
 				return nil
 			}
-			key, err := logKey(keys)
+			key, err := a.logKey(keys)
 			if err != nil {
 				return err
 			}

@@ -88,8 +88,15 @@ func TestLedgerCommands(t *testing.T) {
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(exitFound, "damaged", "ledger", "check", "--full")
+	want(exitFound, "entries can be proved", "ledger", "check", "--full")
+	want(exitFound, "how many can be proved shows with the log's --key", "ledger", "check", path, "--full")
 	want(exitFound, "damaged", "ledger", "restore", path, "--yes")
+	// The log's key is read by nobody whose memory others may read.
+	w.hide = func() (func() error, error) { return nil, errors.New("no hiding here") }
+	for _, args := range [][]string{{"restore", "copy.db"}, {"repair"}, {"rebuild", "--write"}} {
+		want(exitInternal, "no hiding here", append(append([]string{"ledger"}, args...), "--yes")...)
+	}
+	w.hide = nil
 	if err := os.Truncate(path, 64<<10); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +105,18 @@ func TestLedgerCommands(t *testing.T) {
 		t.Errorf("repair: exit %d, %s", got, errs)
 	}
 	want(exitRefused, "no log key", "ledger", "repair", "--yes", "--state", t.TempDir())
+}
+
+func TestPrintReplaced(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "  1 request that you had forgotten did not come back with it\n", 2: "  2 requests that you had forgotten did not come back with it\n"} {
+		var out bytes.Buffer
+		if err := (&app{out: &out}).printReplaced(ledger.Replaced{Size: 5, Had: 6, Forgotten: n}, "restored"); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != "restored  5 entries now, 6 had been seen\n"+want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
 }
 
 // TestLedgerPath: the commands are about the file that the configuration names,
