@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 
 	"gettier.dev/gettierd/ledger/lemma"
@@ -132,15 +133,8 @@ func mentions(claim *sentence, value string) bool {
 	if len(want) == 0 {
 		return strings.Contains(claim.lower, strings.ToLower(strings.TrimSpace(value)))
 	}
-	for i := range claim.tokens {
-		if i+len(want) > len(claim.tokens) {
-			return false
-		}
-		ok := true
-		for j, w := range want {
-			ok = ok && claim.tokens[i+j] == w
-		}
-		if ok {
+	for i := 0; i+len(want) <= len(claim.tokens); i++ {
+		if slices.Equal(claim.tokens[i:i+len(want)], want) {
 			return true
 		}
 	}

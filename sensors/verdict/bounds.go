@@ -152,7 +152,8 @@ func cutBefore(s string, lo int) bool {
 	}
 	for _, joint := range []string{".", ",", ":", "-", "–", "−", "/", "_"} {
 		if rest, ok := strings.CutSuffix(head, joint); ok {
-			return rest == "" || rest[len(rest)-1] == ' ' || isDigit(rest[len(rest)-1])
+			// report-25 and /tmp/25 are names, localhost:25 is not.
+			return joint != ":" || rest == "" || rest[len(rest)-1] == ' ' || isDigit(rest[len(rest)-1])
 		}
 	}
 	return false

@@ -61,7 +61,7 @@ var (
 		"%s after the deploy", "%s once it is restarted", "if all is well %s", "%s unless overridden", "probably %s", "%s?", "does it hold that %s?",
 		"the docs say %s", "%s in staging", "%s by default", "%s, and the app too", "%s but not for long", "%s until Friday", "it should be that %s", "maybe %s",
 		"%s or so", "according to the ticket %s", "last year %s, previously", "either %s or it fails", "%s (in theory)", "we assume %s", "%s; the rest follows",
-		"when it rains, %s", "the plan is intended so that %s", "%s in ci", "%s whereas the other does not", "one could say %s", "it was said: %s", "%s\nand more",
+		"when it rains, %s", "the plan is intended so that %s", "%s in ci", "%s whereas the other does not", "one could say %s", "it was said: %s", "%s\nand more", "%s\nthe rest follows", "%s\rthe rest follows", "%s\u2028the rest follows",
 	}
 	// Around a number: what makes it another number, or no plain one.
 	otherNumbers = []string{"-%d", "%d.5", "%d-", "~%d", "about %d", "roughly %d", "%d,000", "1,%d", "%d/2", "%d%%", "0.%d", "almost %d", "less than %d", "fewer than %d", "%d to 99"}

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 
 	"gettier.dev/gettierd/ledger/lemma"
@@ -57,6 +58,11 @@ func TestExpectEveryValue(t *testing.T) {
 	if r := Judge(Claim{Text: x.Claim, Expect: x}, s, spec.Evidence{Values: []spec.Value{v}}); r.Verdict != lemma.Contradicted || r.Rule != RuleExpect {
 		t.Errorf("%+v", r)
 	}
+	none := v
+	none.Text, none.All = "2.3.9", nil
+	if r := Judge(Claim{Text: x.Claim, Expect: x}, s, spec.Evidence{Values: []spec.Value{none}}); r.Verdict != lemma.Contradicted {
+		t.Errorf("no list of values: %+v", r)
+	}
 	v.All = v.All[:1]
 	if r := Judge(Claim{Text: x.Claim, Expect: x}, s, spec.Evidence{Values: []spec.Value{v}}); r.Verdict != lemma.Confirmed {
 		t.Errorf("%+v", r)
@@ -91,6 +97,59 @@ func TestObservationOfAnotherSensor(t *testing.T) {
 		l := &lemma.Lemma{Claim: "Large files arrive", FalsifyingObservation: &lemma.FalsifyingObservation{Sensor: sensor, Key: "limit", Operator: lemma.Lt, Value: "25MB"}}
 		if r := Judge(Claim{Lemma: l}, s, ev); r.Verdict != want {
 			t.Errorf("%s: %+v", sensor, r)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := oneLine("a\x1bb\x7fc\u0085d\u2028e\u2029f\x1fg h"); got != "a b c d e f g h" {
+		t.Errorf("%q", got)
+	}
+	whole := strings.Repeat("x", maxMeasured)
+	if got := oneLine(whole); got != whole {
+		t.Errorf("%d bytes are cut", len(whole))
+	}
+	if got := oneLine(whole + "x"); len(got) != maxMeasured || !strings.HasSuffix(got, "…") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A claim's own text comes before its lemma's; none at all is not judged; one
+// of more than a thousand bytes is no single statement.
+func TestClaimText(t *testing.T) {
+	s := edge()
+	ev := spec.Evidence{Values: []spec.Value{{Key: "limit", Text: "1m", Type: spec.Bytes, TypeSet: true}}}
+	other := &lemma.Lemma{Claim: "Large files arrive"}
+	if r := Judge(Claim{Text: "nginx allows uploads up to 25 MB", Lemma: other}, s, ev); r.Verdict != lemma.Contradicted {
+		t.Errorf("%+v", r)
+	}
+	if r := Judge(Claim{}, s, ev); r.Verdict != lemma.Unjudged {
+		t.Errorf("%+v", r)
+	}
+	long := "the server listens on port 80"
+	long = strings.Repeat("x", maxClaim-1-len(long)) + " " + long
+	if r := judged(long, 80); r.Verdict != lemma.Confirmed {
+		t.Errorf("%d bytes: %+v", len(long), r)
+	}
+	if r := judged("x"+long, 80); r.Reason != Compound+":length" {
+		t.Errorf("%d bytes: %+v", len(long)+1, r)
+	}
+}
+
+func TestCombineTakesTheFirstOfEqualOnes(t *testing.T) {
+	if r := Combine(Result{Verdict: lemma.Contradicted, Sensor: "a"}, Result{Verdict: lemma.Contradicted, Sensor: "b"}); r.Sensor != "a" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A prose falsifier may name the program that the sensor runs.
+func TestFalsifierNamesProgram(t *testing.T) {
+	s := edge()
+	s.Argv = []spec.Word{{Text: "sysctl"}}
+	ev := spec.Evidence{Values: []spec.Value{{Key: "limit", Text: "1m", Type: spec.Bytes, TypeSet: true}}}
+	for f, want := range map[string]lemma.Verdict{"sysctl shows limit < 25MB": lemma.Contradicted, "strace shows limit < 25MB": lemma.Unjudged} {
+		if r := Judge(Claim{Lemma: &lemma.Lemma{Claim: "Large files arrive", Falsifier: f}}, s, ev); r.Verdict != want {
+			t.Errorf("%s: %+v", f, r)
 		}
 	}
 }

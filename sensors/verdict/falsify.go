@@ -202,23 +202,18 @@ func prose(text string, s *spec.Sensor, ev spec.Evidence) (condition, bool) {
 	return none, false
 }
 
-// wholeIndex finds key where it stands by itself, exactly once.
+// wholeIndex finds key where it first stands by itself.
 func wholeIndex(text, key string) int {
-	found := -1
 	for from := 0; ; {
 		i := strings.Index(text[from:], key)
 		if i < 0 {
-			return found
+			return -1
 		}
 		i += from
 		from = i + len(key)
-		if i > 0 && joins(text[i-1]) || from < len(text) && joins(text[from]) && !(text[from] == '.' && (from+1 == len(text) || text[from+1] == ' ')) {
-			continue
+		if !(i > 0 && joins(text[i-1])) && !(from < len(text) && joins(text[from])) {
+			return i
 		}
-		if found >= 0 {
-			return -1
-		}
-		found = i
 	}
 }
 

@@ -212,6 +212,7 @@ func TestWrongWay(t *testing.T) {
 		{"The server is Postgres 14", fo("version", lemma.Eq, "14.2"), spec.Version, false},
 		{"The server is Postgres 14", fo("version", lemma.Eq, "14"), "", true},
 		{"Foreign keys are enforced", fo("foreign_keys", lemma.Eq, "0"), spec.Bool, false},
+		{"Foreign keys are enforced", fo("foreign_keys", lemma.Eq, []any{"1"}), "", false},
 		{"Foreign keys are enforced", fo("foreign_keys", lemma.Eq, "1"), spec.Bool, true},
 		{"Foreign keys are not enforced", fo("foreign_keys", lemma.Eq, "1"), spec.Bool, false},
 		{"Foreign keys are not enforced", fo("foreign_keys", lemma.Ne, "1"), spec.Bool, true},

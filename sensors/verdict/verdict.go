@@ -8,6 +8,7 @@ package verdict
 
 import (
 	"strings"
+	"unicode"
 
 	"gettier.dev/gettierd/ledger/lemma"
 	"gettier.dev/gettierd/sensors/extract"
@@ -120,7 +121,7 @@ const maxMeasured = 200
 // oneLine makes a value fit to be shown: control characters become spaces.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
+		if unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
 			return ' '
 		}
 		return r

@@ -47,6 +47,7 @@ var (
 		staging qa elsewhere`)
 	hedgePhrases = regexp.MustCompile(`\bby default\b|\bused to\b|\b(?:until|till)\b|\bprovided (?:that|the)\b|\bgiven that\b|\bat (?:a time|once|first)\b|\bin (?:theory|turn|ci|some cases)\b|\bper (?:host|pod|container|core|cpu|node|machine|worker|process|region|user|page|client|ip|address|connection|request|session|query|table|database|project|account|key|token|tenant|file|route|endpoint|upstream|zone|group|team|role|customer|item|row|batch|thread|job|queue|shard|replica|server|service|cluster|namespace|call|test|repo|repository|branch)\b|\brequired to\b|\bhave to\b|\bhas to\b|\bgoing to\b|\bwill be (raised|changed|set|configured|increased|enabled|disabled|updated|upgraded|deployed)\b|` +
 		`\b(after|before|upon) (the |this |that |a |my |our |its |any |each |every )?(next |last |first |new |coming |upcoming |following |latest |second )?(change|deploy\w*|upgrade|reload|restart|migration|update|fix|roll-?out|release|edit|patch|raising|increasing|changing|setting|editing|adding|we|it|i|you)\b|` +
+		`\b(another|other|different|remote|test|old|backup|standby|demo|preview) (server|host|machine|node|cluster|environment|instance|system|vm)\b|\bon (host|server|machine|pod|vm) \w|\b(upstream|downstream) of\b|` +
 		`\b(next|coming|upcoming|following) (change|deploy\w*|upgrade|restart|reload|migration|update|fix|roll-?out|release|version|sprint|week|month|year|time|start|boot|run)\b|\?`)
 
 	// existential words make a claim about some of several values.
@@ -57,8 +58,10 @@ var (
 	upperBound  = regexp.MustCompile(`(?:\b(?:at most|at maximum|no more than|not more than|less than|fewer than|smaller than|lower than|shorter than|older than|earlier than|under|below|only|just|merely|limited to|capped at|restricted to|(?:a )?max(?:imum)?(?: of)?|(?:limit|cap|restrict|reduc)\w*(?: \w+){0,3} (?:to|at)|not exceed|not exceeding|within)|<=?|≤)\s*(?:(?:a|an|the|about)\s+)?$`)
 	lowerBound  = regexp.MustCompile(`(?:\b(?:at least|at minimum|no less than|not less than|no fewer than|more than|greater than|larger than|bigger than|higher than|longer than|newer than|later than|over|above|exceed|exceeds|exceeding|beyond|(?:a )?min(?:imum)?(?: of)?)|>=?|≥)\s*(?:(?:a|an|the|about)\s+)?$`)
 	strictBound = regexp.MustCompile(`(?:less|fewer|smaller|lower|shorter|older|earlier|more|greater|larger|bigger|higher|longer|newer|later) than\s*$|\b(?:under|below|over|above|exceed|exceeds|exceeding|beyond)\s*$|[<>]\s*$`)
-	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈)\s*$`)
-	trailBound  = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|(?:[a-z]+ )?(?:max(?:imum)?|min(?:imum)?|at (?:most|least))\b|\+|-?ish\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
+	approximate = regexp.MustCompile(`(?:\b(?:about|around|approximately|approx|roughly|circa|ca|nearly|almost|close to|near|some)|~|≈|` +
+		// the amount of something else, or a part of one
+		`\b(?:by|from|half|with|using|after \w+ing|into(?: the)?|(?:half|third|quarter|fifth|tenth|twentieth|fraction|multiple|chunks?|parts?|pieces?|batches|steps|increments|cache|memory|ram|disk|quotas?) of)\s+(?:an? |the )?)\s*$`)
+	trailBound = regexp.MustCompile(`^\s*(?:or (?:more|less|fewer|newer|older|later|above|below)|(?:[a-z]+ )?(?:max(?:imum)?|min(?:imum)?|at (?:most|least))\b|\+|-?ish\b|(?:per|each|every)\b|an? (?:second|minute|hour|day|week|month|year)\b|(?:less|more|larger|smaller|bigger|faster|slower|higher|lower|longer|shorter|fewer|down|apart|altogether|combined)\b|in total\b|(?:of )?(?:ram|memory|disk|swap|cache|quotas?|storage|space|bandwidth)\b|of (?:the|its|our|these|those|all|\d+|two|three|four|five|six)\b|` +
 		`-?(?:compatible|based|only|style|like|era)\b|(?:syntax|clients?|drivers?|dialect|docs|documentation|features?|api|protocol|semantics|support)\b)`)
 
 	// compatibility is about what something could run with, not what runs.
@@ -116,24 +119,19 @@ var quoteMarks = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", 
 // plain brings a text into one form: NFKC, plain quotes, no invisible
 // characters, single spaces.
 func plain(s string) string {
-	if len(s) > 4*maxClaim {
-		s = s[:4*maxClaim]
-	}
+	s = s[:min(len(s), 4*maxClaim)]
 	s = quoteMarks.Replace(norm.NFKC.String(strings.ToValidUTF8(s, " ")))
 	var b strings.Builder
-	space := false
+	var space bool
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029':
-			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
-				b.WriteByte('\n')
-			}
-			space = false
+		case strings.ContainsRune("\n\r\u2028\u2029", r):
+			b.WriteByte('\n')
 		case unicode.IsSpace(r) || unicode.IsControl(r):
 			space = true
 		case unicode.Is(unicode.Cf, r):
 		default:
-			if space && b.Len() > 0 {
+			if space {
 				b.WriteByte(' ')
 			}
 			space = false
@@ -243,6 +241,7 @@ func plainWords(text string) []string {
 var (
 	sizeText = regexp.MustCompile(`\b\d[\d.,_]*(?: |-)?(?:[kmgt]i?b|[kmgt]ib|bytes?|kilobytes?|megabytes?|gigabytes?|megs?|gigs?|mebibytes?|kibibytes?|gibibytes?)\b|\b\d+[kmg]\b`)
 	timeText = regexp.MustCompile(`\b\d[\d.,_]*(?: |-)?(?:ns|us|µs|ms|msecs?|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|weeks?)\b`)
+	digits   = regexp.MustCompile(`^v?\d`)
 	numerals = words(`one two three four five six seven eight nine ten eleven twelve single`)
 )
 
@@ -253,7 +252,7 @@ func wordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, t := range tokens(text) {
 		set[t] = true
-		if numerals[t] || t[0] >= '0' && t[0] <= '9' || len(t) > 1 && t[0] == 'v' && t[1] >= '0' && t[1] <= '9' {
+		if numerals[t] || digits.MatchString(t) {
 			set["#"] = true
 		}
 		for p := range strings.FieldsFuncSeq(t, func(r rune) bool { return !wordRune(r) }) {

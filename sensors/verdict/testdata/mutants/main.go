@@ -33,10 +33,9 @@ import (
 var judging = []string{"judge.go", "compare.go", "asserts.go", "bounds.go", "falsify.go", "words.go", "verdict.go"}
 
 // tests are run in this order; the second takes longer.
-var tests = []string{
-	"^(TestClaims|TestCompare|TestCombine|TestI[0-9]+.*|TestSymbols.*|TestExpect.*|TestObservation.*)$",
-	"^TestNoFabricatedCatch$",
-}
+var tests = [][]string{{"-test.skip", catch}, {"-test.run", catch}}
+
+const catch = "^TestNoFabricatedCatch$"
 
 // limit is how long the tables may take with a mutant: some never end.
 const limit = 30 * time.Second
@@ -272,7 +271,7 @@ func run(files []string, every int) (survivors, n int, err error) {
 // survives reports whether the tables pass with the mutant.
 func survives(dir, binary string, id int) bool {
 	for _, t := range tests {
-		cmd := exec.Command(binary, "-test.failfast", "-test.run", t, "-test.timeout", limit.String())
+		cmd := exec.Command(binary, append(t, "-test.failfast", "-test.timeout", limit.String())...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(id))
 		if cmd.Run() != nil {
