@@ -288,17 +288,56 @@ func TestSandboxDowngrade(t *testing.T) {
 	}
 }
 
+// BenchmarkSandbox runs a program bare, by the runner and by the runner in its
+// sandbox, in turns, and reports ratios with design 10's goals in their names.
 func BenchmarkSandbox(b *testing.B) {
 	dir := testDir(b)
 	s := parse(b, dir, "- id: probe\n  command: [\"true\"]\n  effects: none\n")[0]
-	for name, confine := range map[string]bool{"plain": false, "confined": true} {
-		b.Run(name, func(b *testing.B) {
-			r := NewRunner(RunnerOptions{Confine: confine})
-			for b.Loop() {
-				if rd := r.Run(b.Context(), []Request{{Sensor: s, Root: dir}})[0]; rd.Reason != "" {
-					b.Fatal(rd.Detail)
-				}
-			}
-		})
+	plain, confined := NewRunner(RunnerOptions{}), NewRunner(RunnerOptions{Confine: true})
+	ran := func(r *Runner) {
+		if rd := r.Run(b.Context(), []Request{{Sensor: s, Root: dir}})[0]; rd.Reason != "" {
+			b.Fatal(rd.Detail)
+		}
 	}
+	ways := []func(){
+		func() {
+			if err := exec.Command("true").Run(); err != nil {
+				b.Fatal(err)
+			}
+		},
+		func() { ran(plain) },
+		func() { ran(confined) },
+	}
+	took := make([]time.Duration, len(ways))
+	for b.Loop() {
+		for i, run := range ways {
+			began := time.Now()
+			run()
+			took[i] += time.Since(began)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of all three
+	b.ReportMetric(float64(took[1])/float64(took[0]), "plain÷exec(≤2)")
+	b.ReportMetric(float64(took[2])/float64(took[0]), "confined÷exec")
+	b.ReportMetric(took[2].Seconds()*1000/float64(b.N), "confined-ms(≤4.9)")
+}
+
+// BenchmarkSweep runs 20 sensors of 50 ms, four beside each other: five rounds.
+func BenchmarkSweep(b *testing.B) {
+	dir := testDir(b)
+	var reqs []Request
+	for i := range 20 {
+		s := parse(b, dir, fmt.Sprintf("- id: probe.n%d\n  command: [sleep, \"0.05\"]\n  effects: none\n", i))[0]
+		reqs = append(reqs, Request{Sensor: s, Root: dir})
+	}
+	r := NewRunner(RunnerOptions{Confine: true, Width: 4})
+	for b.Loop() {
+		for _, rd := range r.Run(b.Context(), reqs) {
+			if rd.Reason != "" {
+				b.Fatal(rd.Detail)
+			}
+		}
+	}
+	ideal := 5 * 50 * time.Millisecond
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/ideal.Seconds(), "sweep÷ideal(≤1.15)")
 }
