@@ -291,6 +291,12 @@ func (l *Ledger) create() error {
 
 // checkMeta refuses files that are not ours to read. oldFold asks for a rebuild.
 func (l *Ledger) checkMeta(tx *bbolt.Tx) (oldFold bool, err error) {
+	// Pages behind the end would fault where they are read first, which may be late.
+	if st, err := os.Stat(l.db.Path()); err != nil {
+		return false, err
+	} else if st.Size() < tx.Size() {
+		return false, fmt.Errorf("%w: it was cut off: %d bytes are left of %d", ErrDamaged, st.Size(), tx.Size())
+	}
 	for b, name := range bucketNames {
 		if bucket(b) <= lastOfFold1 && tx.Bucket(name) == nil {
 			return false, fmt.Errorf("%w: bucket %s is missing", ErrDamaged, bucket(b))

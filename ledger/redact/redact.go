@@ -87,7 +87,10 @@ func (e *Engine) settled(b []byte, m *memory) ([]found, []byte) {
 	var all []found // places in b
 	text := b
 	var segs []segment // how text maps back to b, after the first pass
-	for range maxPasses {
+	for pass := range maxPasses {
+		if pass == 1 && e.quietNear(text, segs) {
+			break
+		}
 		spans := e.find(text, m)
 		if len(spans) == 0 {
 			break
@@ -100,6 +103,27 @@ func (e *Engine) settled(b []byte, m *memory) ([]found, []byte) {
 		text, segs = replace(b, all)
 	}
 	return all, text
+}
+
+// near is how far from a replacement a second look goes, in bytes. What it leaves
+// out is as it was in the first pass.
+const near = 1 << 10
+
+// quietNear reports that the second pass over a long text has nothing to look at:
+// there is nothing to find near what the first one replaced. It decides nothing
+// itself, since a part that is cut out may look like what it is not.
+func (e *Engine) quietNear(text []byte, segs []segment) bool {
+	from, to := 0, 0 // a window that is not looked at yet
+	for _, s := range segs {
+		if s.out-near > to {
+			if len(e.findAt(text[from:to], 0, &memory{})) > 0 {
+				return false
+			}
+			from = max(s.out-near, 0)
+		}
+		to = min(s.out+near, len(text))
+	}
+	return to-from < len(text) && len(e.findAt(text[from:to], 0, &memory{})) == 0
 }
 
 // segment says that from out on, output offsets are input offsets plus shift.

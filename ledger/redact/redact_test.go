@@ -258,6 +258,51 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// TestSecondLook: in long texts the second pass looks only near what the first one
+// replaced, and comes to the same end as passes over all of it.
+func TestSecondLook(t *testing.T) {
+	in, _ := ownCases(t)
+	e := New()
+	r := rand.New(rand.NewPCG(5, 6))
+	quick := 0
+	for range 150 {
+		var b bytes.Buffer
+		for b.Len() < 16<<10 {
+			if r.IntN(12) == 0 {
+				b.WriteString(in[r.IntN(len(in))] + "\n")
+			}
+			b.Write(mixedText(256 + r.IntN(1024)))
+		}
+		text := b.Bytes()
+		m := &memory{}
+		var all []found
+		want := text
+		var segs []segment
+		for pass := range maxPasses { // as settled does, and never taken short
+			if pass == 1 && e.quietNear(want, segs) {
+				quick++
+			}
+			spans := e.find(want, m)
+			if len(spans) == 0 {
+				break
+			}
+			for _, f := range spans {
+				all = append(all, found{back(segs, f.start), back(segs, f.end), f.rule})
+			}
+			sortFound(all)
+			want, segs = replace(text, all)
+		}
+		got, hits := e.Bytes(text)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%q\nbecame %q\nnot    %q", text, got, want)
+		}
+		checkHits(t, text, got, hits)
+	}
+	if quick < 50 {
+		t.Errorf("only %d of 150 second passes were short", quick)
+	}
+}
+
 func FuzzBytes(f *testing.F) {
 	in, _ := ownCases(f)
 	for _, s := range in {
