@@ -103,7 +103,7 @@ const maxSymbols = 8
 // judgeSymbols contradicts a plain statement that rests on something which is
 // known to be absent. Existing proves nothing.
 func judgeSymbols(base Result, claim *sentence, c Claim) (Result, bool) {
-	if c.Symbols == nil || c.Lemma == nil || claim.negated > 0 || claim.hedge != "" {
+	if c.Symbols == nil || c.Lemma == nil || claim.negated > 0 || len(claim.hedges) > 0 {
 		return Result{}, false
 	}
 	for _, path := range c.Lemma.Symbols[:min(len(c.Lemma.Symbols), maxSymbols)] {
@@ -210,11 +210,7 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 	}
 	b = &bound{rule: r}
 	rest := maskGroups(claim.text, at, re.SubexpNames())
-	neg := claim
-	if claim.negated > 0 || claim.hedge != "" {
-		masked := readSentence(rest)
-		neg = &masked
-	}
+	neg := readSentence(rest)
 	turns := neg.negated
 	if !r.Negated {
 		for _, d := range neg.denials {
@@ -230,8 +226,11 @@ func bind(claim *sentence, r *spec.Rule) (b *bound, why string) {
 		return nil, Negated + ":" + neg.negWord
 	case turns == 0 && r.Negated:
 		return nil, Negated + ":not"
-	case neg.hedge != "" && !names(r.When, neg.hedge):
-		return nil, Hedged + ":" + neg.hedge
+	}
+	for _, h := range neg.hedges {
+		if !names(r.When, h) {
+			return nil, Hedged + ":" + h
+		}
 	}
 	ok := true
 	taken := false

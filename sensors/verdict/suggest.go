@@ -24,7 +24,7 @@ var numberIn = map[spec.Type]string{
 // holds no single quantity that some value of the reading could be compared to.
 func Suggest(claim string, s *spec.Sensor, ev spec.Evidence) (line string, ok bool) {
 	read := readSentence(claim)
-	if read.compound != "" || read.negated > 0 || read.hedge != "" {
+	if read.compound != "" || read.negated > 0 || len(read.hedges) > 0 {
 		return "", false
 	}
 	for _, v := range ev.Values {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -50,6 +51,19 @@ var (
 		`\b(another|other|different|remote|test|old|backup|standby|demo|preview) (server|host|machine|node|cluster|environment|instance|system|vm)\b|\bon (host|server|machine|pod|vm) \w|\b(upstream|downstream) of\b|` +
 		`\b(next|coming|upcoming|following) (change|deploy\w*|upgrade|restart|reload|migration|update|fix|roll-?out|release|version|sprint|week|month|year|time|start|boot|run)\b|\?`)
 
+	// elsewhere names places that are not this project on this machine. What holds
+	// there is no matter of what was measured here.
+	elsewhere = regexp.MustCompile(`\b(?:in|on|inside|within|at|from) (?:the |an? |our |your |their |its |each |every |any |all )?(?:[\w-]+ ){0,2}?` +
+		`(?:images?|containers?|ci|pipelines?|workflows?|runners?|production|prod|clusters?|vms?|virtual machines?|the cloud|fixtures?|samples?|examples?|tests|test suite|backlog|roadmap|design system|firewall|build (?:machine|server|agent|host)s?|servers|devices|laptops)\b|` +
+		`\b(?:another|other|different|second|sibling|parent|upstream|downstream|vendored|third-party|neighbou?ring) (?:[\w-]+ )?(?:repo|repository|project|package|checkout|work ?tree|team|branch|module|service|app|directory|library)\b|` +
+		`\b(?:of|in) (?:the |an? |our |another |every |each )?(?:[\w-]+ )?(?:submodules?|dependency|dependencies|library|libraries|upstream)\b`)
+
+	// places are the words on which elsewhere turns: without one it is not looked for.
+	places = words(`image images container containers ci pipeline pipelines workflow workflows runner runners production prod cluster clusters vm vms machine machines
+		cloud fixture fixtures sample samples example examples tests suite backlog roadmap system firewall server servers agent agents host hosts devices laptops
+		another other different second sibling parent upstream downstream vendored third-party neighboring neighbouring
+		submodule submodules dependency dependencies library libraries`)
+
 	// existential words make a claim about some of several values.
 	existential = regexp.MustCompile(`\b(some|any|several|most|many|few|part of|half|one of|(an?|one|another) (backend|server|replica|worker|node|instance|process|host|pod|machine|container|service|of))\b`)
 
@@ -79,6 +93,7 @@ var (
 		called named known unknown clear unclear wrong right correct incorrect fine good bad okay ok valid invalid broken healthy ready done safe unsafe
 		same different identical equal consistent inconsistent similar present absent missing available unavailable up down here there
 		set unset configured defined undefined used unused needed required optional supported installed pinned locked fixed changed unchanged
+		large small big tiny huge
 		being been going very quite too so such something anything nothing everything`)
 
 	// after a value a sentence may say where or since when; any other word makes
@@ -109,7 +124,7 @@ type sentence struct {
 	negWord  string   // the first of them
 	denials  []string // those that negate by meaning
 	compound string   // what makes it compound, "" when it is not
-	hedge    string   // what makes it no plain statement
+	hedges   []string // what makes it no plain statement about here
 	some     bool     // about some of several
 	tokens   []string
 }
@@ -166,12 +181,17 @@ func readSentence(claim string) sentence {
 				s.negWord = t
 			}
 		}
-		if s.hedge == "" && hedges[t] {
-			s.hedge = t
+		if hedges[t] {
+			s.hedges = append(s.hedges, t)
 		}
 	}
-	if s.hedge == "" {
-		s.hedge = strings.TrimSpace(hedgePhrases.FindString(s.lower))
+	if found := strings.TrimSpace(hedgePhrases.FindString(s.lower)); found != "" {
+		s.hedges = append(s.hedges, found)
+	}
+	if slices.ContainsFunc(s.tokens, func(t string) bool { return places[t] }) {
+		if found := elsewhere.FindString(code.ReplaceAllString(s.lower, "X")); found != "" {
+			s.hedges = append(s.hedges, found)
+		}
 	}
 	s.compound = compoundIn(s.text)
 	s.some = existential.MatchString(s.lower)
