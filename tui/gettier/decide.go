@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"gettier.dev/gettierd/daemon/action"
 	"gettier.dev/gettierd/daemon/action/evidence"
+	"gettier.dev/gettierd/ipc"
 	"gettier.dev/gettierd/tui/clean"
 	"gettier.dev/gettierd/tui/words"
 )
@@ -199,6 +201,27 @@ func hookFailure(err error) error {
 	return &exit{code: exitUsage, err: fmt.Errorf("the tool is stopped, since it could not be judged: %w", err)}
 }
 
+// hookWait is how long a daemon that runs may take: agents wait for a hook.
+const hookWait = 10 * time.Second
+
+// askDaemon asks the running daemon about the same call: its log has it then, and
+// the rules in force there count beside these. Where none runs nothing is said.
+func (a *app) askDaemon(agent string, act action.Action) (ipc.Decision, error) {
+	c, err := a.client()
+	if err != nil {
+		return ipc.Decision{}, err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), hookWait)
+	defer cancel()
+	d, err := c.Decide(ctx, ipc.Action{Actor: "hook of " + agent, Cwd: act.Cwd, Tool: act.Tool, Args: act.Args})
+	var gone *ipc.Unreachable
+	if errors.As(err, &gone) {
+		return ipc.Decision{State: string(action.Allow)}, nil
+	}
+	return d, err
+}
+
 // decideHook answers one hook call. An action that may run is answered by
 // silence, which leaves the agent's own permissions in force.
 func (a *app) decideHook(agent, policy string) (err error) {
@@ -238,6 +261,13 @@ func (a *app) decideHook(agent, policy string) (err error) {
 	}
 	act := action.Action{Tool: in.Tool, Args: in.Input, Cwd: in.Cwd}
 	d := action.Decide(act, rules, knownSince(act, evidence.Born(in.Transcript)))
+	said, err := a.askDaemon(agent, act)
+	if err != nil {
+		return hookFailure(fmt.Errorf("the daemon did not record it: %w", err))
+	}
+	if s := action.State(said.State); s.Rank() > d.State.Rank() {
+		d.State, d.Reason, d.Allowed = s, said.Reason, said.Allowed
+	}
 	if rules.Enforced(d) == action.Allow {
 		return nil
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"gettier.dev/gettierd/daemon/action"
+	"gettier.dev/gettierd/ipc/ipctest"
 )
 
 func TestDecide(t *testing.T) {
@@ -109,6 +111,31 @@ type brokenPipe struct{}
 
 func (brokenPipe) Read([]byte) (int, error)  { return 0, errors.New("broken") }
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// TestDecideHookWithDaemon: a daemon that runs is asked, too, and the stricter word
+// counts; one that cannot say stops the tool.
+func TestDecideHookWithDaemon(t *testing.T) {
+	w := newWorld(t, ipctest.Anyone)
+	hook := func(cmd string) (int, string) {
+		w.stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","cwd":"/w","tool_name":"Bash","tool_input":{"command":"` + cmd + `"}}`)
+		code, out, errs := w.gettier("decide", "--hook", "claude-code")
+		return code, out + errs
+	}
+	for _, c := range []struct{ cmd, daemon, want string }{
+		{"ls", "ALLOW", ""}, {"ls", "REQUIRE_CONFIRM", `"ask"`}, {"ls", "DENY", `"deny"`},
+		{"rm -rf data", "ALLOW", `"ask"`}, {"rm -rf data", "DENY", `"deny"`}, {"rm -rf /", "ALLOW", `"deny"`},
+	} {
+		w.b.Ruling = json.RawMessage(`{"state":"` + c.daemon + `","allowed":` + fmt.Sprint(c.daemon == "ALLOW") + `,"reason":"as the daemon says"}`)
+		code, out := hook(c.cmd)
+		if code != exitOK || c.want == "" && out != "" || !strings.Contains(out, c.want) || c.cmd == "ls" && c.want != "" && !strings.Contains(out, "as the daemon says") {
+			t.Errorf("%s, the daemon says %s: exit %d %s", c.cmd, c.daemon, code, out)
+		}
+	}
+	w.b.Broken = errors.New("disk full")
+	if code, out := hook("ls"); code != 2 || !strings.Contains(out, "did not record") {
+		t.Errorf("a broken daemon: exit %d %s", code, out)
+	}
+}
 
 func TestDecideHookBroken(t *testing.T) {
 	a := &app{in: brokenPipe{}, out: brokenPipe{}}

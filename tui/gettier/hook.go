@@ -53,7 +53,7 @@ func (a *app) hookChange(verb, short string, change func(doc []byte, event, comm
 		Use: verb + " AGENT", Short: short,
 		Long: short + ": " + agents + ".\n" +
 			"Before each tool call the agent then asks gettier decide, which needs no daemon, and does what it\n" +
-			"says; a hook that fails or is missing stops the tool. The change is shown and made when you say yes;\n" +
+			"says; a running daemon records it, and its rules count, too. A hook that fails or is missing stops the tool. The change is shown and made when you say yes;\n" +
 			"everything else in the file stays byte for byte, and a copy is kept beside it.",
 		Example: "  gettier hook " + verb + " claude-code --print",
 		Args:    cobra.ExactArgs(1),
