@@ -232,7 +232,7 @@ func answerError(err error) error {
 		return fmt.Errorf("%w: %w", ipcserver.ErrConflict, err)
 	case errors.Is(err, hold.ErrNotFound):
 		return fmt.Errorf("%w: %w", ipcserver.ErrNotFound, err)
-	case errors.Is(err, hold.ErrIncomplete):
+	case errors.Is(err, hold.ErrIncomplete), errors.Is(err, hold.ErrNoAnswer):
 		return fmt.Errorf("%w: %w", ipcserver.ErrInvalid, err)
 	}
 	return err

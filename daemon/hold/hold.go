@@ -38,6 +38,8 @@ var (
 	ErrNotFound = errors.New("no such hold")
 	// ErrIncomplete: an item is missing, unknown, or lacks its text.
 	ErrIncomplete = errors.New("the answer is not complete")
+	// ErrNoAnswer: there is nothing that could be taken back.
+	ErrNoAnswer = errors.New("nothing to take back")
 )
 
 // Closed is an answer that came too late. It says who was first, when and where.

@@ -184,7 +184,7 @@ func TestRevoke(t *testing.T) {
 		}
 		return n
 	}
-	if _, err := r.Revoke(ctx, h.ID, nil, by); !errors.Is(err, ErrIncomplete) {
+	if _, err := r.Revoke(ctx, h.ID, nil, by); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("an open hold: %v", err)
 	}
 	if _, err := r.Answer(ctx, h.ID, []ItemAnswer{{Item: "1", Answer: lemma.AnswerConfirm, Scope: lemma.ScopeProject}, {Item: "2", Answer: lemma.AnswerConfirm, Scope: lemma.ScopeProject}}, by); err != nil {
@@ -207,7 +207,7 @@ func TestRevoke(t *testing.T) {
 	if err != nil || len(page.Items) != 1 || page.Items[0].Key != "y" {
 		t.Errorf("facts: %+v %v", page.Items, err)
 	}
-	if _, err := r.Revoke(ctx, h.ID, []string{"1"}, by); !errors.Is(err, ErrIncomplete) {
+	if _, err := r.Revoke(ctx, h.ID, []string{"1"}, by); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("twice: %v", err)
 	}
 	if _, err := r.Revoke(ctx, "h_none", nil, by); !errors.Is(err, ErrNotFound) {

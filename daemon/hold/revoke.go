@@ -36,7 +36,7 @@ func (b *Book) Revoke(ctx context.Context, id string, items []string, by lemma.A
 		}
 	}
 	if len(meant) == 0 {
-		return nil, fmt.Errorf("%w: hold %s has no answer that could be taken back", ErrIncomplete, short(h.ID))
+		return nil, fmt.Errorf("%w: hold %s has no answer, or it was taken back already", ErrNoAnswer, short(h.ID))
 	}
 	others, err := b.given(h, meant)
 	if err != nil {
